@@ -1,0 +1,237 @@
+"""Explores a system and says of every property whether it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import field, frozen
+
+from dashpot.checker.budget import Budget, Progress
+from dashpot.checker.judge import DEFAULTS
+from dashpot.checker.live import HOT, LIVE, Liveness, is_waived
+from dashpot.checker.search import BOUND, breadth_first, depth_first
+from dashpot.checker.space import Breach, Space
+from dashpot.checker.verdict import KINDS, Holds, Report, Result, Unknown, Verdict, Violated
+from dashpot.model.core import Node
+from dashpot.model.lower.python import Backend, compile_system
+from dashpot.model.prune import prune
+from dashpot.model.system import Goal, System
+
+PATIENCE = 50_000
+"""States up to which a search goes on although all that is needed is decided: small worlds are told in full."""
+
+Waivers = Mapping[str, frozenset[tuple[str, str]]]
+"""Default property → waived fields as (kind, path); ("", ""): everywhere."""
+
+
+@frozen
+class Exploration:
+    """An explored world: what the report, the stories and the graphs are made of.
+
+    space     the search's tables; its backend knows the system that was really explored (pruned)
+    report    the verdicts, not yet held against expectations
+    """
+
+    space: Space
+    report: Report
+
+
+@frozen
+class _Asked:
+    """The questions of one exploration, sorted by how they are answered."""
+
+    safety: tuple[Goal, ...]
+    witnesses: tuple[Goal, ...]
+    live: tuple[Goal, ...]
+    steps: tuple[str, ...]
+    hot: bool
+    waived: Waivers = field(factory=dict)
+
+
+def explore(
+    system: System, *, name: str = "", asks: Iterable[str] | None = None, needed: Iterable[str] | None = None,
+    waived: Waivers | None = None, budget: Budget | None = None, symmetry: bool = True, cross_check: bool = False,
+    defaults_only: bool = False, engine: str = "breadth", progress: Callable[[Progress], None] | None = None,
+) -> Exploration:  # fmt: skip
+    """Decide the properties of a system; one line a property, the worst first.
+
+    asks           names to decide; None: all goals, all step obligations and `hot_loop`
+    needed         names that must be decided before a long search may stop; None: all
+    waived         fields for which properties are switched off
+    symmetry       permute interchangeable objects where that is exact; `Report.symmetry` says which groups were used
+    cross_check    explore without symmetry too, and compare
+    defaults_only  leave the user's own goals out
+    engine         "breadth" | "depth" (no liveness)
+    """
+    started = time.process_time()
+    pruned = prune(system)
+    backend = compile_system(pruned)
+    asked = _asked(pruned, asks, waived or {}, defaults_only)
+    sights = [_sight(backend, goal) for goal in (*asked.safety, *asked.witnesses)]
+    enough = None if needed is None else _enough(asked, frozenset(needed))
+    if engine == "depth":
+        space = depth_first(backend, sights=sights, budget=budget, progress=progress, enough=enough)
+    else:
+        space = breadth_first(
+            backend, sights=sights, graph=bool(asked.live) or asked.hot, budget=budget, progress=progress, enough=enough
+        )
+    results = _results(space, asked)
+    report = Report(
+        check=name, states=len(space.states), transitions=space.transitions, depth=space.depth,
+        complete=space.complete, cpu_s=time.process_time() - started, results=tuple(results), symmetry=(),
+        never_fired=_never_fired(space), bounds=_bounds(space),
+    )  # fmt: skip
+    return Exploration(space, report)
+
+
+def _asked(system: System, asks: Iterable[str] | None, waived: Waivers, defaults_only: bool) -> _Asked:
+    names = None if asks is None else set(asks)
+
+    def wanted(name: str) -> bool:
+        if _everywhere(waived.get(name, frozenset())):
+            return False
+        return (names is None or name in names) and (not defaults_only or name in DEFAULTS)
+
+    goals = [g for g in system.goals if wanted(g.property) and not _about_waived(g.about, "", waived.get(g.property))]
+    steps = {o.property: None for u in system.updates for o in u.obligations if o.property != BOUND}
+    return _Asked(
+        safety=tuple(g for g in goals if g.op in ("always", "never")),
+        witnesses=tuple(g for g in goals if g.op == "sometimes"),
+        live=tuple(g for g in goals if g.op in LIVE),
+        steps=tuple(step for step in steps if wanted(step)),
+        hot=wanted(HOT),
+        waived=waived,
+    )
+
+
+def _sight(backend: Backend, goal: Goal) -> Node:
+    """The states that decide a goal of safety, or witness a `sometimes`."""
+    terms = backend.system.terms
+    body = terms.not_(goal.body) if goal.op == "always" else goal.body
+    return terms.and_(goal.alive, goal.premise, body)
+
+
+def _enough(asked: _Asked, needed: frozenset[str]) -> Callable[[Space], bool] | None:
+    """Whether all that is needed is known to be violated, once the search has become long; None: it never will be."""
+    undecidable = {g.property for g in (*asked.live, *asked.witnesses)} | ({HOT} if asked.hot else set())
+    if not needed or needed & undecidable:
+        return None
+
+    def enough(space: Space) -> bool:
+        if len(space.states) < PATIENCE:
+            return False
+        seen = {g.property for g, at in zip(asked.safety, space.sights, strict=False) if at is not None}
+        return needed <= seen | {breach.obligation.property for breach in _breaches(space, asked)}
+
+    return enough
+
+
+def _results(space: Space, asked: _Asked) -> list[Result]:
+    """One line a property: the worst of its instances."""
+    undecided = _undecided(space)
+    verdicts: dict[str, list[Verdict]] = {}
+    for k, goal in enumerate(asked.safety):
+        at = space.sights[k]
+        verdicts.setdefault(goal.property, []).append(undecided or Holds() if at is None else _unsafe(space, goal, at))
+    for k, goal in enumerate(asked.witnesses, len(asked.safety)):
+        at = space.sights[k]
+        found: Verdict = undecided or Violated("safety", 0, space.path(0), goal, message="no reachable state shows it")
+        verdicts.setdefault(goal.property, []).append(found if at is None else Holds(space.path(at)))
+    for name in asked.steps:
+        breaches = [b for b in _breaches(space, asked) if b.obligation.property == name]
+        verdicts.setdefault(name, []).extend([_bad_step(space, b) for b in breaches] or [undecided or Holds()])
+    if space.graph and (asked.live or asked.hot):
+        _live(space, asked, undecided, verdicts)
+    elif asked.live or asked.hot:
+        unjudged = Unknown("engine", "liveness needs the breadth-first engine")
+        verdicts |= {name: [unjudged] for name in [*(g.property for g in asked.live), *([HOT] if asked.hot else [])]}
+    lines = [plain(name, _worst(found)) for name, found in verdicts.items()]
+    return sorted(lines, key=lambda line: severity(line.verdict))
+
+
+def plain(name: str, verdict: Verdict) -> Result:
+    """The line of a property of which nobody said anything: it should hold."""
+    said = True if isinstance(verdict, Holds) else False if isinstance(verdict, Violated) else None
+    return Result(name, verdict, as_said=said)
+
+
+def _live(space: Space, asked: _Asked, undecided: Unknown | None, verdicts: dict[str, list[Verdict]]) -> None:
+    live = Liveness(space)
+    for goal in asked.live:
+        verdicts.setdefault(goal.property, []).append(live.broken(goal) or undecided or Holds())
+    if asked.hot:
+        verdicts.setdefault(HOT, []).append(live.hot(asked.waived.get(HOT, frozenset())) or undecided or Holds())
+
+
+def _undecided(space: Space) -> Unknown | None:
+    """Why what was not seen may still exist; None after a complete search without overflow."""
+    if not space.complete:
+        detail = f"stopped after {len(space.states)} states, {len(space.states) - space.expanded} of them not expanded"
+        return Unknown(space.stopped, detail)
+    bounds = _bounds(space)
+    return Unknown("bound", "; ".join(bounds)) if bounds else None
+
+
+def _bounds(space: Space) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for breach in space.breaches.values():
+        if breach.obligation.property == BOUND:
+            counts[breach.obligation.what] = counts.get(breach.obligation.what, 0) + breach.count
+    return tuple(f"{what}: {count} step{'s' if count != 1 else ''}" for what, count in counts.items())
+
+
+def _never_fired(space: Space) -> tuple[str, ...]:
+    if not space.complete:
+        return ()
+    return tuple(what for what, _, updates in space.backend.system.vacuity if space.fired.isdisjoint(updates))
+
+
+def _unsafe(space: Space, goal: Goal, at: int) -> Violated:
+    trace = space.path(at)
+    return Violated(
+        "safety", len(trace.steps), trace, goal=goal, about=(goal.about, ""), message=f"{goal.property} breaks"
+    )
+
+
+def _bad_step(space: Space, breach: Breach) -> Violated:
+    trace = space.path(breach.state, breach.update)
+    obligation = breach.obligation
+    message = obligation.what or f"a step breaks {obligation.property}"
+    return Violated("safety", len(trace.steps), trace, obligation=obligation, about=obligation.about, message=message)
+
+
+def _breaches(space: Space, asked: _Asked) -> list[Breach]:
+    return [
+        breach
+        for breach in space.breaches.values()
+        if breach.obligation.property in asked.steps
+        and not _about_waived(*breach.obligation.about, asked.waived.get(breach.obligation.property))
+    ]
+
+
+def _about_waived(thing: str, path: str, waived: frozenset[tuple[str, str]] | None) -> bool:
+    return bool(waived) and is_waived((thing.split(" ")[0], path), waived or frozenset())
+
+
+def _everywhere(waived: frozenset[tuple[str, str]]) -> bool:
+    return ("", "") in waived
+
+
+def severity(verdict: Verdict) -> tuple[int, int]:
+    """Sort key: violations by kind and length, then what is undecided, then what holds."""
+    if isinstance(verdict, Violated):
+        return KINDS.index(verdict.kind), verdict.steps
+    return len(KINDS) + (0 if isinstance(verdict, Unknown) else 1), 0
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """One verdict for all instances of a property: the worst, with the number of the others that are violated."""
+    worst = min(verdicts, key=severity)
+    if not isinstance(worst, Violated):
+        return worst
+    others = sum(isinstance(v, Violated) for v in verdicts) - 1 + worst.others
+    return Violated(
+        worst.kind, worst.steps, worst.trace, goal=worst.goal, obligation=worst.obligation, about=worst.about,
+        message=worst.message, others=others,
+    )  # fmt: skip

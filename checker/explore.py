@@ -1,0 +1,76 @@
+"""The checker's front door: a check of a program in, a report out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve, frozen
+
+from dashpot.checker.budget import Budget, Progress
+from dashpot.checker.decide import Exploration, explore
+from dashpot.checker.judge import judged, questions
+from dashpot.checker.verdict import Report
+from dashpot.model.program import Check, Program
+from dashpot.model.system import System
+
+
+@frozen
+class Options:
+    """How to explore; the defaults are what `dashpot check` does unasked.
+
+    engine            "breadth" (shortest counterexamples) or "depth" (safety only: liveness stays Unknown)
+    symmetry          permute interchangeable objects where that is exact
+    cross_check       explore without symmetry too, and compare verdicts and counts
+    defaults_only     look only for what every check looks for unasked
+    max_states, max_memory_bytes, timeout_s   budgets of one check (timeout in CPU seconds); None: no limit
+    progress          told now and then how far the search is
+    """
+
+    engine: str = "breadth"
+    symmetry: bool = True
+    cross_check: bool = False
+    defaults_only: bool = False
+    max_states: int | None = None
+    max_memory_bytes: int | None = None
+    timeout_s: float | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The limits of one search."""
+        return Budget(self.max_states, self.max_memory_bytes, self.timeout_s)
+
+
+def check(program: Program, check: Check, options: Options | None = None, system: System | None = None) -> Report:
+    """The answer to one check of a program, held against what the check expects.
+
+    system   the world of the check, if it has been built already
+
+    Raises `SpecError` when the spec cannot be made finite in this scope.
+    """
+    return examine(program, check, options, system).report
+
+
+def examine(
+    program: Program, check: Check, options: Options | None = None, system: System | None = None
+) -> Exploration:
+    """As `check`, with the explored space for graphs and stories."""
+    from dashpot.model.kernel.world import build
+
+    options = options or Options()
+    world = build(program, check) if system is None else system
+    wanted = questions(program, check, options.defaults_only)
+    found = explore(
+        world, name=check.name, asks=wanted.names, needed=wanted.needed, waived=wanted.waived, budget=options.budget,
+        symmetry=options.symmetry, progress=options.progress, engine=options.engine, cross_check=options.cross_check,
+    )  # fmt: skip
+    return evolve(found, report=judged(found.report, wanted))
+
+
+def check_system(system: System, options: Options | None = None, name: str = "") -> Report:
+    """Every property of a system decided, nothing expected: one line a property, the worst first."""
+    options = options or Options()
+    return explore(
+        system, name=name, budget=options.budget, symmetry=options.symmetry, defaults_only=options.defaults_only,
+        progress=options.progress, engine=options.engine, cross_check=options.cross_check,
+    ).report  # fmt: skip

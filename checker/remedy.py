@@ -1,0 +1,221 @@
+"""What would have prevented a counterexample, where its trace shows it.
+
+Every proposal is derived from facts of the trace and the system: which read was stale and whose write it
+missed, what a crash cut off, who sleeps, who writes the same field in turns. Names decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from dashpot.checker.blame import asleep
+from dashpot.checker.scene import ZEROS, Scene, Stage, compared
+from dashpot.checker.verdict import Violated
+from dashpot.model.system import Label
+
+WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
+RESTARTS = ("crash", "stale_restart", "timeout", "down")
+
+
+@frozen
+class StaleRead:
+    """A stale read.
+
+    step     the step that it decided, from 0
+    missing  the steps whose change had not arrived, from 1
+    unseen   the cache shows no such object
+    """
+
+    step: int
+    object: str
+    missing: tuple[int, ...]
+    unseen: bool
+
+
+@frozen
+class Facts:
+    """What the rules below may look at."""
+
+    stage: Stage
+    violated: Violated
+    property: str
+    scenes: tuple[Scene, ...]
+    labels: tuple[Label, ...]
+    stale: tuple[StaleRead, ...]
+
+
+def remedy(facts: Facts) -> tuple[str, ...]:
+    """Proposals, the most specific first; empty where the trace shows none."""
+    named = _BY_PROPERTY.get(facts.property)
+    found = dict.fromkeys(named(facts)) if named else {}
+    if not found:
+        for rule in (_fight, _stale_write, _cut_off, _unwoken, _same_again):
+            found.update(dict.fromkeys(rule(facts)))
+    return tuple(found)[:3]
+
+
+def _last_write(facts: Facts) -> Label | None:
+    return next((label for label in reversed(facts.labels) if label.verb in WRITES and label.role == "step"), None)
+
+
+def _lost_update(facts: Facts) -> Iterator[str]:
+    write = facts.labels[-1] if facts.labels else None
+    verb = f"{write.verb} of {write.object}" if write else "write"
+    yield (
+        f"Let the {verb} fail when the object has changed since it was read: `update`, or `patch … if unchanged`, "
+        "with `on Conflict { requeue }`. A list that several actors write can be a list map (`keyed`) or be applied."
+    )
+
+
+def _wrong_uid(facts: Facts) -> Iterator[str]:
+    write = facts.labels[-1] if facts.labels else None
+    what = f"the {write.verb} of {write.object}" if write else "the write"
+    yield f"Bind {what} to the object that was read: `if same` compares the uid and fails if the name was taken anew."
+
+
+def _hot_loop(facts: Facts) -> Iterator[str]:
+    write = _last_write(facts)
+    what = f"{write.verb} {write.object}" if write else "write"
+    yield f"Write only when something differs: put `{what}` under a test that compares the new value with the one read."
+
+
+def _terminates(facts: Facts) -> Iterator[str]:
+    for item in facts.scenes[-1].truth:
+        lit = [path for path, text in item.fields.items() if text.lower() not in ZEROS]
+        held = ", ".join(p.removeprefix("finalizers.") for p in lit if p.startswith("finalizers."))
+        if held and "deletionTimestamp" in lit:
+            yield f"{item.title} waits for the finalizer {held}: remove it on every path of a terminating object."
+            return
+    yield "Remove the finalizer on every path that a terminating object can take, also after a crash or an error."
+
+
+def _unbounded(facts: Facts) -> Iterator[str]:
+    write = _last_write(facts)
+    what = f"`{write.verb} {write.object}`" if write else "the write"
+    yield f"Nothing bounds {what}: give the object a name that is computed, so that a second create is AlreadyExists."
+
+
+def _panic(facts: Facts) -> Iterator[str]:
+    yield "Test for null or for the key before the member is read: `x != null && …`, `has(x.f)`, `k in m`."
+
+
+_BY_PROPERTY: dict[str, Callable[[Facts], Iterator[str]]] = {
+    "lost_update": _lost_update,
+    "no_lost_updates": _lost_update,
+    "wrong_uid": _wrong_uid,
+    "hot_loop": _hot_loop,
+    "terminates": _terminates,
+    "unbounded": _unbounded,
+    "panic": _panic,
+}
+
+
+def _stale_write(facts: Facts) -> Iterator[str]:
+    """Writes that a stale read decided: what to do depends on the verb and on whose change was missed."""
+    told: set[str] = set()
+    for read in reversed(facts.stale):
+        label = facts.labels[read.step]
+        if label.verb not in WRITES or label.role != "step" or label.verb in told:
+            continue
+        told.add(label.verb)
+        yield _fresher(facts, read, label)
+
+
+def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
+    step, kind = read.step + 1, read.object.split(" ")[0]
+    mine = [m for m in read.missing if facts.labels[m - 1].actor == label.actor]
+    if label.verb == "create" and read.unseen:
+        own = f"its own step {mine[-1]}" if mine else "what others did"
+        return (
+            f"Step {step} creates by a cache that does not show {own} yet: say `cache {kind} read_own_writes`, "
+            f"read it live (`list live {kind}`), or give the object a computed name and handle AlreadyExists."
+        )
+    if label.verb in ("delete", "evict"):
+        return (
+            f"Step {step} destroys by a cache that is out of date: read {read.object} live just before, "
+            "or delete `if unchanged`, so that a newer version refuses."
+        )
+    return (
+        f"Step {step} writes a decision that is older than the store: `update` with its version, or "
+        f"`if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
+    )
+
+
+def _cut_off(facts: Facts) -> Iterator[str]:
+    """A restart between two writes of a pass, or one that took memory with it."""
+    for i, label in enumerate(facts.labels):
+        if label.role != "fault" or label.verb not in RESTARTS:
+            continue
+        actor = label.object if label.object in facts.scenes[i].private else label.actor
+        before, after = (facts.scenes[k].private.get(actor, {}) for k in (i, i + 1))
+        lost = [n.removeprefix("memory ") for n in after if n.startswith("memory ") and before.get(n) != after[n]]
+        wrote = any(step.actor == actor and step.verb in WRITES for step in facts.labels[:i])
+        if label.verb == "stale_restart":
+            yield (
+                f"After step {i + 1} {actor} acts on an old list: check the truth before what cannot be taken back "
+                "(a live read, or `if unchanged`)."
+            )
+        elif lost:
+            what = ", ".join(lost)
+            yield f"Step {i + 1} takes {what} with it: keep it in the object's status, or derive it from the world."
+        elif wrote:
+            yield (
+                f"Step {i + 1} cuts {actor} off between two writes: make each write idempotent and derive what is "
+                "left to do from the objects themselves, not from having got this far."
+            )
+
+
+def _unwoken(facts: Facts) -> Iterator[str]:
+    """A controller sleeps although a kind that it reads has changed since it last looked."""
+    if facts.violated.kind != "stuck":
+        return
+    stage, values = facts.stage, facts.violated.trace.states[-1]
+    reads: dict[str, set[str]] = {}
+    for update in stage.system.updates:
+        reads.setdefault(update.label.actor, set()).update(kind for kind, _ in update.label.reads)
+    for actor, kinds in reads.items():
+        if not asleep(stage.system, actor, values):
+            continue
+        own = [i for i, label in enumerate(facts.labels) if label.actor == actor and label.verb != "deliver"]
+        looked = own[-1] if own else -1
+        for i in range(looked + 1, len(facts.labels)):
+            moved = compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects())
+            kind = next((c.object.split(" ")[0] for c in moved if c.object.split(" ")[0] in kinds), None)
+            if kind is not None:
+                yield (
+                    f"{actor} reads {kind} but step {i + 1} did not wake it: say `watches {kind} as x -> …` with "
+                    "the keys that depend on it (or `requeue after`)."
+                )
+                break
+
+
+def _fight(facts: Facts) -> Iterator[str]:
+    """Two actors that change the same field in turns."""
+    start = facts.violated.trace.loop
+    if start is None:
+        return
+    writers: dict[tuple[str, str], dict[str, None]] = {}
+    for i in range(start, len(facts.labels)):
+        label = facts.labels[i]
+        for change in compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects()):
+            if label.verb in WRITES and label.role == "step":
+                writers.setdefault((change.object, change.field), {})[label.actor] = None
+    for (object, field), actors in writers.items():
+        if len(actors) > 1 and field:
+            yield (
+                f"{' and '.join(actors)} write {field} of {object} in turns: let one of them own it (`apply`), "
+                "or write it only where it is unset."
+            )
+            return
+
+
+def _same_again(facts: Facts) -> Iterator[str]:
+    """A cycle of writes by one actor that no stale read explains."""
+    start = facts.violated.trace.loop
+    if start is None or facts.stale or facts.violated.kind not in ("trapped", "loop"):
+        return
+    writes = [label for label in facts.labels[start:] if label.verb in WRITES and label.role == "step"]
+    if writes and len({label.actor for label in writes}) == 1:
+        yield from _hot_loop(facts)

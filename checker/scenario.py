@@ -1,0 +1,243 @@
+"""A scenario: one schedule through the world, step by step, and what came of it.
+
+The kernel builds the world of a scenario as an ordinary `System` in which each scripted write is an update of
+its own. How a script is recognised in it (`model.kernel` builds it, this module plays it):
+
+- updates of the write on line `i` of `Scenario.steps` carry the label `actor="scenario"`, `action=str(i)`;
+  one for each outcome and choice; they are disabled for nobody else's sake and taken by the script only
+- the predicate of the assert on line `i` is observed under the name `assert i`
+- faults have as much budget as the script injects, and ticks are free: the script says when time passes
+- deliveries carry the verb "deliver", the cache's actor, and the kind as the first word of `object`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from dashpot.checker.verdict import Trace
+from dashpot.model.automaton import ERRORS
+from dashpot.model.lower.python import Backend, compile_system
+from dashpot.model.program import Scenario, Step
+from dashpot.model.span import Span
+from dashpot.model.system import Label, System
+
+SCRIPT = "scenario"
+"""The actor of scripted writes."""
+
+LONGEST_SETTLE = 10_000
+"""Steps after which a settle that neither ends nor returns to a state it was in is given up."""
+
+
+@frozen
+class Line:
+    """One line of the script, played: which steps of `Played.trace` it took (first, last exclusive)."""
+
+    index: int
+    first: int
+    last: int
+
+
+@frozen
+class Failure:
+    """Why a scenario stopped at a line.
+
+    kind     "assert" it does not hold | "refused" the write or fault could not be done | "unsettled" steps that
+             change the store repeat for ever | "bound" the scope overflowed
+    line     index into `Scenario.steps`
+    message  one sentence
+    span     the line in the spec
+    """
+
+    kind: str
+    line: int
+    message: str
+    span: Span
+
+
+@frozen
+class Played:
+    """What a scenario did. `broken`: properties that some step broke on the way, as (property, sentence)."""
+
+    scenario: str
+    trace: Trace
+    lines: tuple[Line, ...]
+    failure: Failure | None = None
+    broken: tuple[tuple[str, str], ...] = ()
+
+
+class _Stop(Exception):
+    def __init__(self, kind: str, message: str, loop: int | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.loop = loop
+
+
+def play(system: System, scenario: Scenario) -> Played:
+    """Runs the script to its end or to the first line that fails."""
+    player = _Player(system, compile_system(system))
+    lines: list[Line] = []
+    for index, step in enumerate(scenario.steps):
+        first = len(player.steps)
+        try:
+            player.line(index, step)
+        except _Stop as stop:
+            lines.append(Line(index, first, len(player.steps)))
+            failure = Failure(stop.kind, index, stop.message, step.span)
+            return Played(scenario.name, player.trace(stop.loop), tuple(lines), failure, tuple(player.broken))
+        lines.append(Line(index, first, len(player.steps)))
+    return Played(scenario.name, player.trace(None), tuple(lines), None, tuple(player.broken))
+
+
+class _Player:
+    """The state of a play: where the world is, which deliveries are held, what was done."""
+
+    def __init__(self, system: System, backend: Backend) -> None:
+        self._system = system
+        self._backend = backend
+        self._held: list[tuple[str, str | None]] = []
+        self._observed = dict(system.observed)
+        self._turns = _turns(system)
+        self.states: list[int] = [backend.initial]
+        self.steps: list[int] = []
+        self.broken: list[tuple[str, str]] = []
+
+    def trace(self, loop: int | None) -> Trace:
+        return Trace(tuple(map(self._backend.unpack, self.states)), tuple(self.steps), loop)
+
+    def line(self, index: int, step: Step) -> None:
+        match step.verb:
+            case "write":
+                self._write(index, step)
+            case "settle":
+                self._settle()
+            case "hold":
+                self._hold(step.kind or "", step.actor)
+            case "release":
+                self._release(step.kind or "", step.actor)
+            case "tick":
+                self._tick(step.count)
+            case "inject":
+                self._inject(step.fault or "", step.target)
+            case "assert":
+                self._assert(index)
+            case _:
+                raise AssertionError(f"no such line: {step.verb}")
+
+    def _write(self, index: int, step: Step) -> None:
+        label = self._take(
+            lambda label: label.actor == SCRIPT and label.action == str(index),
+            "this write cannot be done here: its object does not exist",
+        )
+        error = next((word for word in label.detail if word in ERRORS), None)
+        handled = () if step.call is None else [name for name, _ in step.call.handlers]
+        if error is not None and error not in handled:
+            raise _Stop("refused", f"the API server refused this write: {error}")
+
+    def _hold(self, kind: str, actor: str | None) -> None:
+        if not any(_delivers(u.label, kind, actor) for u in self._system.updates):
+            whose = f"the cache of {actor}" if actor else "any cache"
+            raise _Stop("refused", f"there is nothing to hold: {whose} takes no {kind}")
+        self._held.append((kind, actor))
+
+    def _release(self, kind: str, actor: str | None) -> None:
+        kept = [(k, a) for k, a in self._held if not (k == kind and actor in (None, a))]
+        if len(kept) == len(self._held):
+            raise _Stop("refused", f"{kind} is not held{f' for {actor}' if actor else ''}")
+        self._held = kept
+
+    def _tick(self, count: int) -> None:
+        for _ in range(count):
+            self._take(lambda label: label.verb == "tick", "time cannot pass here: no age in this world matters")
+
+    def _inject(self, fault: str, target: str | None) -> None:
+        whom = f" {target}" if target else ""
+        self._take(lambda label: _hits(label, fault, target), f"the fault {fault}{whom} cannot happen here")
+
+    def _assert(self, index: int) -> None:
+        if not self._backend.predicate(self._observed[f"assert {index}"])(self.states[-1]):
+            raise _Stop("assert", "this does not hold")
+
+    def _take(self, wanted: Callable[[Label], bool], otherwise: str) -> Label:
+        """The first enabled update of this kind, done."""
+        for index, after in self._enabled():
+            if wanted(self._system.updates[index].label):
+                self._do(index, after)
+                return self._system.updates[index].label
+        raise _Stop("refused", otherwise)
+
+    def _enabled(self) -> list[tuple[int, int]]:
+        """(update, next state) for what can happen now, in the order of the updates."""
+        flat = self._backend.successors(self.states[-1])
+        return list(zip(flat[::2], flat[1::2], strict=True))
+
+    def _do(self, index: int, after: int) -> None:
+        before = self.states[-1]
+        self.steps.append(index)
+        self.states.append(after)
+        for duty in self._backend.broken(before, index):
+            if duty.property == "@bound":
+                raise _Stop("bound", f"the scope is too small for this scenario: {duty.what}")
+            self.broken.append((duty.property, duty.what or " ".join(duty.about)))
+
+    def _settle(self) -> None:
+        """Fair steps in turn, each actor's actions one after the other, until none changes anything.
+
+        Retries that change nothing in the store may go on for ever: coming back to a state without a write on the
+        way is the end, too.
+        """
+        turn, began = 0, len(self.steps)
+        seen = {(self.states[-1], turn): began}
+        while True:
+            choice = self._next(turn)
+            if choice is None:
+                return
+            index, after = choice
+            self._do(index, after)
+            turn = self._turns[index] + 1
+            now = len(self.steps)
+            back = seen.setdefault((after, turn), now)
+            if back != now:
+                if any(self._system.updates[i].label.changes for i in self.steps[back:]):
+                    raise _Stop("unsettled", f"it never settles: {now - back} steps repeat for ever", back)
+                return
+            if now - began > LONGEST_SETTLE:
+                raise _Stop("unsettled", f"it has not settled after {LONGEST_SETTLE} steps")
+
+    def _next(self, turn: int) -> tuple[int, int] | None:
+        state = self.states[-1]
+        may = [(i, after) for i, after in self._enabled() if after != state and self._goes_on(i)]
+        if not may:
+            return None
+        behind = [choice for choice in may if self._turns[choice[0]] >= turn]
+        return min(behind or may, key=lambda choice: (self._turns[choice[0]], choice[0]))
+
+    def _goes_on(self, index: int) -> bool:
+        label = self._system.updates[index].label
+        if not label.fair or label.role == "fault" or label.verb == "tick" or label.actor == SCRIPT:
+            return False
+        return not any(_delivers(label, kind, actor) for kind, actor in self._held)
+
+
+def _turns(system: System) -> Sequence[int]:
+    """For each update the place of its fairness class in the order of play."""
+    order: dict[tuple[str, ...], int] = {}
+    keys = [u.label.fairness or (u.label.actor, u.label.verb, u.label.object) for u in system.updates]
+    return [order.setdefault(key, len(order)) for key in keys]
+
+
+def _delivers(label: Label, kind: str, actor: str | None) -> bool:
+    return label.verb == "deliver" and label.object.partition(" ")[0] == kind and _is(label.actor, actor)
+
+
+def _hits(label: Label, fault: str, target: str | None) -> bool:
+    if label.role != "fault" or label.verb != fault:
+        return False
+    return _is(label.actor, target) or target in label.object.split(" ")
+
+
+def _is(instance: str, actor: str | None) -> bool:
+    """Whether an actor instance ("Operator[a]") is the actor named ("Operator", or None for any)."""
+    return actor is None or instance == actor or instance.partition("[")[0] == actor

@@ -1,0 +1,249 @@
+"""Interchangeable objects: one representative for all states that differ only in which object is which.
+
+The representative of an orbit is exact. Every element of a group has a signature (the cells that only it indexes, and
+which cells without index name it), which permutations carry along. Among the states of an orbit whose elements stand in
+the order of their signatures, the smallest packed integer is the representative; they differ only by permutations of
+elements of equal signature, which are tried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+from math import factorial
+
+from dashpot.model.lower.layout import Layout
+from dashpot.model.lower.python import Backend
+from dashpot.model.system import Cell, Group, System
+
+Permutation = tuple[int, ...]
+"""old element → new element"""
+
+Move = Callable[[int], int]
+
+Ties = tuple[tuple[Group, int, int], ...]
+"""Elements start..end-1 of a group have equal signatures."""
+
+Place = tuple[tuple[str, ...], tuple[int, ...]]
+"""A family of cells, and the elements that index one of them."""
+
+
+class Symmetries:
+    """The permutations of a system's groups, acting on its packed states."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.layout: Layout = backend.layout
+        self._system: System = backend.system
+        self.groups: tuple[Group, ...] = tuple(g for g in backend.system.symmetry.groups if self._used(g))
+        names = {group.name for group in self.groups}
+        self._names = names
+        self._families: dict[int, Place] = {}
+        self._at: dict[Place, int] = {}
+        for cell in backend.system.cells:
+            self._place(cell)
+        self._moves: dict[tuple[str, Permutation], Move] = {}
+
+    def _used(self, group: Group) -> bool:
+        return group.size > 1 and any(
+            cell.width and (cell.ref == group.name or any(name == group.name for name, _ in cell.dims))
+            for cell in self._system.cells
+        )
+
+    def _place(self, cell: Cell) -> None:
+        """Families are told apart by what is the same for all elements, and else by their order."""
+        actor = cell.actor.partition("[")[0]
+        dims = self._indexed(cell)
+        fixed = (cell.kind, cell.path) if dims else (cell.kind, cell.path, str(cell.slot), cell.actor)
+        names = tuple(name for name, _ in dims)
+        for nth in range(len(self._system.cells)):
+            place: Place = ((cell.area, actor, *fixed, *names, str(nth)), tuple(e for _, e in dims))
+            if place not in self._at:
+                self._at[place] = cell.index
+                self._families[cell.index] = place
+                return
+
+    def move(self, group: Group, permutation: Permutation) -> Move:
+        """The action of a permutation of one group on packed states."""
+        known = self._moves.get((group.name, permutation))
+        if known is None:
+            known = self._compile(group, permutation)
+            self._moves[group.name, permutation] = known
+        return known
+
+    def _compile(self, group: Group, permutation: Permutation) -> Move:
+        layout = self.layout
+        kept = 0
+        shifted: dict[int, int] = {}
+        texts: list[str] = []
+        tables: dict[str, object] = {}
+        for cell in self._system.cells:
+            if not layout.width[cell.index]:
+                continue
+            there = self._image(cell, group, permutation)
+            if cell.ref == group.name:
+                name = f"T{len(tables)}"
+                tables[name] = _renamed(cell, layout, permutation)
+                raw = f"{name}[s >> {layout.shift[cell.index]} & {(1 << layout.width[cell.index]) - 1}]"
+                texts.append(f"{raw} << {layout.shift[there]}")
+            elif there == cell.index:
+                kept |= layout.mask(cell.index)
+            else:
+                distance = layout.shift[there] - layout.shift[cell.index]
+                shifted[distance] = shifted.get(distance, 0) | layout.mask(cell.index)
+        for distance, mask in shifted.items():
+            texts.append(f"(s & {mask}) {'<<' if distance > 0 else '>>'} {abs(distance)}")
+        terms = [f"s & {kept}", *texts] if kept or not texts else texts
+        move: Move = eval(f"lambda s: {' | '.join(terms)}", tables)
+        return move
+
+    def _image(self, cell: Cell, group: Group, permutation: Permutation) -> int:
+        family, _ = self._families[cell.index]
+        there = tuple(permutation[e] if name == group.name else e for name, e in self._indexed(cell))
+        image = self._at.get((family, there))
+        if image is None or self.layout.width[image] != self.layout.width[cell.index]:
+            raise AssertionError(f"{cell.name} has no counterpart under a permutation of {group.name}")
+        return image
+
+    def orbit(self, state: int) -> set[int]:
+        """All states that differ from this one by a permutation, itself included."""
+        found = {state}
+        for group in self.groups:
+            moves = [self.move(group, p) for p in permutations(range(group.size))]
+            found = {move(s) for s in found for move in moves}
+        return found
+
+    def representative(self) -> Move:
+        """The function from states to the representatives of their orbits."""
+        lines = ["def canon(s):", " ties = ()"]
+        space: dict[str, object] = {}
+        for k, group in enumerate(self.groups):
+            names = [f"e{k}_{element}" for element in range(group.size)]
+            for name, text in zip(names, self._signatures(group), strict=True):
+                lines.append(f" {name} = {text}")
+            space[f"sort{k}"] = self._sorter(group)
+            lines.append(f" if not {' < '.join(names)}: s, ties = sort{k}(s, ({', '.join(names)}), ties)")
+        space["settle"] = self._settle
+        lines += [" return settle(s, ties) if ties else s"]
+        exec(compile("\n".join(lines), "<canon>", "exec"), space)
+        found: Move = space["canon"]  # type: ignore[assignment]
+        return found
+
+    def _signatures(self, group: Group) -> list[str]:
+        """Per element: an expression over `s` for what distinguishes it, whatever the others are called."""
+        layout = self.layout
+        naming = [
+            cell for cell in self._system.cells
+            if cell.ref == group.name and layout.width[cell.index] and not self._indexed(cell)
+        ]  # fmt: skip
+        texts = []
+        for element in range(group.size):
+            own = [
+                cell.index for cell in self._system.cells
+                if self._indexed(cell) == ((group.name, element),) and cell.ref not in self._names
+                and layout.width[cell.index]
+            ]  # fmt: skip
+            terms, width = _gathered(layout, own)
+            for cell in naming:
+                value = cell.base + element - layout.lo[cell.index] << layout.shift[cell.index]
+                terms.append(f"(s & {layout.mask(cell.index)} == {value}) << {width}")
+                width += 1
+            texts.append(" | ".join(terms) or "0")
+        return texts
+
+    def _indexed(self, cell: Cell) -> tuple[tuple[str, int], ...]:
+        return tuple(d for d in cell.dims if d[0] in self._names)
+
+    def _sorter(self, group: Group) -> Callable[[int, tuple[int, ...], Ties], tuple[int, Ties]]:
+        """Brings the elements of a group into the order of their signatures, and tells which of them are equal."""
+        elements = range(group.size)
+        identity = tuple(elements)
+
+        def sort(state: int, signatures: tuple[int, ...], ties: Ties) -> tuple[int, Ties]:
+            order = sorted(elements, key=signatures.__getitem__)
+            places = [0] * len(order)
+            for place, element in enumerate(order):
+                places[element] = place
+            permutation = tuple(places)
+            if permutation != identity:
+                state = self.move(group, permutation)(state)
+            start = 0
+            for end in range(1, len(order) + 1):
+                if end == len(order) or signatures[order[end]] != signatures[order[start]]:
+                    if end - start > 1:
+                        ties = (*ties, (group, start, end))
+                    start = end
+            return state, ties
+
+        return sort
+
+    def _settle(self, state: int, ties: Ties) -> int:
+        """The smallest state among those that permute elements of equal signature."""
+        free = [tie for tie in ties if not self._alike(state, tie)]
+        if not free:
+            return state
+        choices = [[self.move(group, p) for p in _within(group, start, end)] for group, start, end in free]
+        least = state
+        for moves in product(*choices):
+            moved = state
+            for move in moves:
+                moved = move(moved)
+            if moved < least:
+                least = moved
+        return least
+
+    def _alike(self, state: int, tie: tuple[Group, int, int]) -> bool:
+        """Whether equal elements are equal in everything: swapping neighbours changes nothing."""
+        group, start, end = tie
+        for left in range(start, end - 1):
+            swap = list(range(group.size))
+            swap[left], swap[left + 1] = left + 1, left
+            if self.move(group, tuple(swap))(state) != state:
+                return False
+        return True
+
+    @property
+    def order(self) -> int:
+        """Number of permutations in all."""
+        total = 1
+        for group in self.groups:
+            total *= factorial(group.size)
+        return total
+
+
+def _renamed(cell: Cell, layout: Layout, permutation: Permutation) -> tuple[int, ...]:
+    """Per stored value of a reference: the stored value after renaming; what names no element stays."""
+    lo, width = layout.lo[cell.index], layout.width[cell.index]
+    values = []
+    for raw in range(1 << width):
+        element = raw + lo - cell.base
+        values.append(permutation[element] + cell.base - lo if 0 <= element < len(permutation) else raw)
+    return tuple(values)
+
+
+def _gathered(layout: Layout, cells: list[int]) -> tuple[list[str], int]:
+    """The bits of some cells side by side: terms to be or-ed, total width. Neighbours are taken together."""
+    runs: list[tuple[int, int]] = []
+    for index in sorted(cells, key=layout.shift.__getitem__):
+        shift, width = layout.shift[index], layout.width[index]
+        if runs and sum(runs[-1]) == shift:
+            runs[-1] = (runs[-1][0], runs[-1][1] + width)
+        else:
+            runs.append((shift, width))
+    terms, at = [], 0
+    for shift, width in runs:
+        raw = f"(s >> {shift} & {(1 << width) - 1})"
+        terms.append(f"{raw} << {at}" if at else raw)
+        at += width
+    return terms, at
+
+
+def _within(group: Group, start: int, end: int) -> Iterator[Permutation]:
+    """The permutations of elements start..end-1."""
+    for inner in permutations(range(start, end)):
+        yield (*range(start), *inner, *range(end, group.size))
+
+
+def canoniser(backend: Backend) -> Move | None:
+    """The function from states to representatives; None when nothing is interchangeable."""
+    symmetries = Symmetries(backend)
+    return symmetries.representative() if symmetries.groups else None

@@ -1,0 +1,33 @@
+"""Go's rule: a newline ends a statement if the token before it can end one, and
+inside ( ) and [ ] it is nothing.  (Lines that begin with `.`, `&&`, `else` … are
+joined by the terminal JOIN; a postlex that looked one token ahead would make the
+contextual lexer read that token in the wrong state.)
+"""
+
+from collections.abc import Iterator
+
+from lark import Token
+
+ENDS = frozenset(
+    "NAME INT FLOAT STRING QUANTITY DURATION RPAR RSQB RBRACE _OPT TRUE FALSE NULL "
+    "RETURN REQUEUE FAIL SETTLE IMMUTABLE REQUIRED MONOTONE UNCHANGED SAME FORCE FAIR "
+    "FOREGROUND BACKGROUND ORPHAN NOW ONLY LAGGING READ_OWN_WRITES LIVE ON OFF URGENT FREE".split()
+)
+
+
+class Newlines:
+    always_accept = ("_NL",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        nesting: list[str] = []
+        last = ""
+        for token in stream:
+            if token.type == "_NL":
+                if last not in ENDS or (nesting and nesting[-1] != "{"):
+                    continue
+            elif token.value in ("(", "[", "{"):
+                nesting.append(token.value)
+            elif token.value in (")", "]", "}") and nesting:
+                nesting.pop()
+            last = token.type
+            yield token

@@ -1,0 +1,42 @@
+"""The messages of one load, collected so that several can be reported at once."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from dashpot.grammar.report import Message, SpecRejected
+from dashpot.model.span import Span
+
+LIMIT = 50
+"""Messages kept; what follows is mostly a consequence of what came before."""
+
+
+@define
+class Notes:
+    """Errors and warnings found so far; the same message at the same place counts once."""
+
+    messages: list[Message] = field(factory=list)
+
+    def error(self, code: str, span: Span, text: str, fix: str = "", notes: tuple[tuple[Span, str], ...] = ()) -> None:
+        self._add(Message(code, span, text, fix, notes))
+
+    def warn(self, code: str, span: Span, text: str, fix: str = "") -> None:
+        self._add(Message(code, span, text, fix, severity="warning"))
+
+    def _add(self, message: Message) -> None:
+        if message not in self.messages:
+            self.messages.append(message)
+
+    @property
+    def failed(self) -> bool:
+        return any(m.severity == "error" for m in self.messages)
+
+    def sorted(self) -> tuple[Message, ...]:
+        """All messages in the order of their places."""
+        return tuple(sorted(self.messages, key=lambda m: (m.span.file, m.span.line, m.span.column, m.code)))
+
+    def check(self) -> None:
+        """Raise `SpecRejected` with the errors, if there are any."""
+        if self.failed:
+            errors = [m for m in self.sorted() if m.severity == "error"]
+            raise SpecRejected(errors[:LIMIT])

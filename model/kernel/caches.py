@@ -1,0 +1,199 @@
+"""What a controller sees: cached copies, undelivered changes in order, and the keys that they owe.
+
+A change is merged into the last undelivered one if that is of the same key (ruling 6); a full list
+delivers its oldest with the write. `when` and key terms are evaluated at the write, on the true pair.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from dashpot.model import expr as e
+from dashpot.model.core import Node
+from dashpot.model.kernel.layout import Layout, Row, copy_of, read_row
+from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.values import Object
+from dashpot.model.program import Index, Wake
+
+
+@define(eq=False)
+class Entry:
+    """One undelivered change: which slot, the object after it, the keys it owes.
+
+    `between`: the object was deleted and came back within this merged change.
+    `own`: keys whose reconcile made one of the writes in it (read_own_writes).
+    """
+
+    slot: int
+    row: Row
+    between: int
+    owed: list[int]
+    own: list[int]
+
+
+@define(eq=False)
+class Cache:
+    """One actor's view of one kind.
+
+    mode     lagging | read_own_writes | live
+    watched  whether changes wake keys; rows are empty where nobody reads the copies
+    """
+
+    actor: str
+    kind: str
+    mode: str
+    wakes: list[Wake]
+    indexes: list[Index]
+    rows: list[Row] = field(factory=list)
+    entries: list[Entry] = field(factory=list)
+    count: int = -1
+
+    @property
+    def lagging(self) -> bool:
+        return bool(self.entries)
+
+
+def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
+    """Cells for the copies and for `lag` undelivered changes that may owe `keys` keys each."""
+    info = layout.schema.info(cache.kind)
+    for slot in range(info.size):
+        row = layout.copy(cache.kind, "cache", actor=cache.actor, slot=slot)
+        cache.rows.append(row)
+        if "incarnation" in row:
+            ref = (None, slot, row["incarnation"], row["present"])
+            layout.references.setdefault(cache.kind, []).append(ref)
+    if lag:
+        cache.count = layout.add("pending", "count", 0, lag, actor=cache.actor, kind=cache.kind)
+    texts = tuple(info.names)
+    for i in range(lag):
+        own = [
+            layout.add("pending", f"{i}.own.{k}", 0, 1, actor=cache.actor, kind=cache.kind)
+            for k in range(keys if cache.mode == "read_own_writes" else 0)
+        ]
+        slot_cell = layout.add(
+            "pending", f"{i}.slot", 0, info.size - 1, actor=cache.actor, kind=cache.kind, texts=texts
+        )
+        row = layout.copy(cache.kind, "pending", actor=cache.actor, prefix=f"{i}.")
+        between = layout.add("pending", f"{i}.between", 0, 1, actor=cache.actor, kind=cache.kind)
+        owed = [
+            layout.add("pending", f"{i}.owed.{k}", 0, 1, actor=cache.actor, kind=cache.kind) for k in range(keys)
+        ]
+        cache.entries.append(Entry(slot_cell, row, between, owed, own))
+        if "incarnation" in row:
+            refs = layout.references.setdefault(cache.kind, [])
+            refs.append((slot_cell, -1, row["incarnation"], row["present"]))
+
+
+def cells_of(entry: Entry) -> list[int]:
+    return [entry.slot, *entry.row.values(), entry.between, *entry.owed, *entry.own]
+
+
+def undelivered(layout: Layout, path: Path, cache: Cache, slot: int) -> Node:
+    """Some change of this slot has not been delivered."""
+    g = layout.g
+    if not cache.lagging:
+        return g.false
+    count = path.get(cache.count)
+    return g.or_(
+        *[
+            g.and_(g.lt(g.const(i), count), g.eq(path.get(entry.slot), g.const(slot)))
+            for i, entry in enumerate(cache.entries)
+        ]
+    )
+
+
+def view(layout: Layout, path: Path, cache: Cache) -> list[tuple[Node, Object]]:
+    """The cached copies, each with whether it is there; current while nothing of it is undelivered."""
+    out = []
+    for slot, row in enumerate(cache.rows):
+        current = layout.g.not_(undelivered(layout, path, cache, slot))
+        copy = copy_of(layout.schema, path, cache.kind, slot, row, current, "cache")
+        copy.origin = cache.actor
+        out.append((path.get(row["present"]), copy))
+    return out
+
+
+def shift(path: Path, layout: Layout, cache: Cache, test: Node) -> None:
+    """Drop the oldest change (where `test`): the others move up, the last place is cleared."""
+    g = layout.g
+    for i, entry in enumerate(cache.entries):
+        last = i + 1 == len(cache.entries)
+        for here, there in zip(
+            cells_of(entry), cells_of(cache.entries[i] if last else cache.entries[i + 1]), strict=True
+        ):
+            after = g.const(layout.cells[here].initial) if last else path.get(there)
+            path.set_if(test, here, after)
+    path.set_if(test, cache.count, g.clamp(g.sub(path.get(cache.count), g.const(1)), 0, len(cache.entries)))
+
+
+def clear(path: Path, layout: Layout, cache: Cache) -> None:
+    """Forget every undelivered change."""
+    if cache.lagging:
+        for entry in cache.entries:
+            for cell in cells_of(entry):
+                path.set(cell, layout.g.const(layout.cells[cell].initial))
+        path.set(cache.count, layout.g.const(0))
+
+
+def put(path: Path, layout: Layout, cache: Cache, change: Change) -> None:
+    """Append a change, or merge it into the last one of the same key. There is room (see `overflowing`)."""
+    g = layout.g
+    merge = mergeable(path, layout, cache, change.slot)
+    count = path.get(cache.count)
+    before = {i: {c: path.get(c) for c in cells_of(entry)} for i, entry in enumerate(cache.entries)}
+    for i, entry in enumerate(cache.entries):
+        append = g.and_(g.not_(merge), g.eq(count, g.const(i)))
+        join = g.and_(merge, g.eq(count, g.const(i + 1)))
+        here = g.or_(append, join)
+        old = before[i]
+        path.set_if(append, entry.slot, g.const(change.slot))
+        back = g.and_(g.not_(old[entry.row["present"]]), change.leaves["present"])
+        path.set_if(here, entry.between, g.and_(join, g.or_(old[entry.between], back)))
+        for leaf, cell in entry.row.items():
+            path.set_if(here, cell, change.leaves[leaf])
+        for cells, bits in ((entry.owed, change.owed), (entry.own, change.own)):
+            for cell, bit in zip(cells, bits, strict=False):
+                path.set_if(here, cell, g.or_(bit, g.and_(join, old[cell])))
+    path.set_if(g.not_(merge), cache.count, g.clamp(g.add(count, g.const(1)), 0, len(cache.entries)))
+
+
+@define(eq=False)
+class Change:
+    """A change on its way: the slot, the object after it ("present" 0 when gone), keys owed, keys that wrote."""
+
+    slot: int
+    leaves: dict[str, Node]
+    owed: list[Node]
+    own: list[Node]
+
+
+def mergeable(path: Path, layout: Layout, cache: Cache, slot: int) -> Node:
+    """The last undelivered change is of this key, and no handler has to see each change of the kind."""
+    g = layout.g
+    if cache.indexes:
+        return g.false
+    count = path.get(cache.count)
+    return g.or_(
+        *[
+            g.and_(g.eq(count, g.const(i + 1)), g.eq(path.get(entry.slot), g.const(slot)))
+            for i, entry in enumerate(cache.entries)
+        ]
+    )
+
+
+def overflowing(path: Path, layout: Layout, cache: Cache, slot: int) -> Node:
+    """The list is full and the change cannot be merged: the oldest is delivered with the write."""
+    g = layout.g
+    full = g.eq(path.get(cache.count), g.const(len(cache.entries)))
+    return g.and_(full, g.not_(mergeable(path, layout, cache, slot)))
+
+
+def row_leaves(layout: Layout, path: Path, row: Row) -> dict[str, Node]:
+    return {leaf: read_row(layout.g, path, row, leaf) for leaf in row}
+
+
+def reads_cache(term: object) -> bool:
+    """A key term that must wait for delivery: it reads memory or another cache (ruling 13)."""
+    from dashpot.model.kernel.walk import parts
+
+    return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in parts(term))

@@ -1,0 +1,125 @@
+"""Static facts of an automaton: what lies between a point and the next call, and which locals are live."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from attrs import frozen
+
+from dashpot.model import expr as e
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node
+from dashpot.model.kernel.walk import locals_in, parts
+
+
+@frozen
+class Region:
+    """What can be met from a node on without passing a call.
+
+    calls    a call can be reached; ends: the end can be reached
+    reads    a cached read (or a read of an index) is among the nodes
+    chooses  a choice is among them: `any`, an unordered loop, ties
+    """
+
+    calls: bool
+    ends: bool
+    reads: bool
+    chooses: bool
+
+
+_REGIONS: dict[tuple[int, int, frozenset[str]], tuple[Automaton, Region]] = {}
+
+
+def region(body: Automaton, at: int, indexes: frozenset[str] = frozenset()) -> Region:
+    """The region that starts at node `at`; `indexes` are memory variables that deliveries change."""
+    key = (id(body), at, indexes)
+    if key not in _REGIONS:
+        _REGIONS[key] = (body, _region(body, at, indexes))
+    return _REGIONS[key][1]
+
+
+def _region(body: Automaton, at: int, indexes: frozenset[str]) -> Region:
+    seen: set[int] = set()
+    stack = [at]
+    calls = ends = reads = chooses = False
+    while stack:
+        index = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        node = body.nodes[index]
+        if isinstance(node, Call):
+            calls = True
+            continue
+        if isinstance(node, End):
+            ends = True
+        for p in parts(_own_terms(node)):
+            if isinstance(p, e.Cached) or (isinstance(p, e.Memory) and p.name in indexes):
+                reads = True
+            if isinstance(p, e.Any) or (isinstance(p, e.Fold) and p.op in ("first", "sortBy")):
+                chooses = True
+        stack += successors(node)
+    return Region(calls, ends, reads, chooses)
+
+
+def _own_terms(node: Node) -> tuple[object, ...]:
+    match node:
+        case Bind(value=value) | Assign(value=value):
+            return (value,)
+        case Branch(test=test):
+            return (test,)
+        case Loop(over=over):
+            return (over,)
+        case End(delay=delay):
+            return (delay,)
+        case _:
+            return ()
+
+
+def successors(node: Node) -> list[int]:
+    match node:
+        case Bind(next=n) | Assign(next=n):
+            return [n]
+        case Branch(then=a, other=b):
+            return [a, b]
+        case Loop(body=a, next=b):
+            return [a, b]
+        case Call(next=n, handlers=handlers):
+            return [n, *[h for _, h in handlers]]
+        case _:
+            return []
+
+
+_NEEDED: dict[tuple[int, int], tuple[Automaton, frozenset[str]]] = {}
+
+
+def needed(body: Automaton, at: int) -> frozenset[str]:
+    """Names of locals (and "cursor:i" of loops) that nodes from `at` on may read."""
+    key = (id(body), at)
+    if key not in _NEEDED:
+        seen: set[int] = set()
+        stack = [at]
+        names: set[str] = set()
+        while stack:
+            index = stack.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            node = body.nodes[index]
+            names |= locals_in(node)
+            if isinstance(node, Loop):
+                names.add(cursor(node))
+            stack += successors(node)
+        _NEEDED[key] = (body, frozenset(names))
+    return _NEEDED[key][1]
+
+
+def cursor(loop: Loop) -> str:
+    """The hidden local that holds the elements not visited yet."""
+    return f"cursor:{loop.id}"
+
+
+@cache
+def error_names() -> frozenset[str]:
+    from dashpot.model.automaton import ERRORS
+
+    return frozenset(ERRORS)

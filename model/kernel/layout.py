@@ -1,0 +1,130 @@
+"""The cells of a world: allocation, and the rows that copies of objects lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+from attrs import define, field
+
+from dashpot.model import types as t
+from dashpot.model.core import Graph, Node
+from dashpot.model.kernel.domain import Leaf
+from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.schema import Schema
+from dashpot.model.kernel.values import Object
+from dashpot.model.system import Cell
+
+Row = dict[str, int]
+"""Leaf path → cell, with "present" and "incarnation" beside the leaves of the kind."""
+
+
+@define(eq=False)
+class Layout:
+    """All cells, and which of them age, hold incarnations, or say that a copy is current.
+
+    ages        (cell, first value that is an age): every tick these grow
+    references  kind → [(slot cell or None, fixed slot, incarnation cell, valid cell or None)]: copies that
+                keep an incarnation number in use; `valid` is a cell that must be non-zero
+    currency    kind → [(slot cell or None, fixed slot, current cell)]: cleared by a write to the object
+    """
+
+    schema: Schema
+    cells: list[Cell] = field(factory=list)
+    ages: list[tuple[int, int]] = field(factory=list)
+    references: dict[str, list[tuple[int | None, int, int, int | None]]] = field(factory=dict)
+    owner_references: list[tuple[int, int]] = field(factory=list)
+    currency: dict[str, list[tuple[int | None, int, int]]] = field(factory=dict)
+
+    @property
+    def g(self) -> Graph:
+        return self.schema.finite.g
+
+    def add(
+        self,
+        area: str,
+        path: str,
+        lo: int,
+        hi: int,
+        initial: int = 0,
+        *,
+        actor: str = "",
+        kind: str = "",
+        slot: int = -1,
+        texts: tuple[str, ...] | None = None,
+        root: bool = False,
+    ) -> int:
+        index = len(self.cells)
+        self.cells.append(Cell(index, area, actor, kind, slot, path, lo, hi, initial, texts, root=root))
+        return index
+
+    def amend(self, cell: int, **changes: object) -> None:
+        self.cells[cell] = attrs.evolve(self.cells[cell], **changes)
+
+    def leaves(
+        self, leaves: Iterable[Leaf], area: str, *, actor: str = "", kind: str = "", slot: int = -1, prefix: str = ""
+    ) -> Row:
+        """Cells for a run of leaves; leaf paths as keys. Ages and owner incarnations are registered."""
+        row: Row = {}
+        for leaf in leaves:
+            row[leaf.path] = self.add(
+                area,
+                prefix + leaf.path,
+                leaf.lo,
+                leaf.hi,
+                leaf.zero,
+                actor=actor,
+                kind=kind,
+                slot=slot,
+                texts=leaf.texts,
+            )
+            age = self.age_base(kind, leaf)
+            if age is not None:
+                self.ages.append((row[leaf.path], age))
+        for path, cell in row.items():
+            if path.endswith(".incarnation") and path[: -len(".incarnation")] in row:
+                self.owner_references.append((row[path[: -len(".incarnation")]], cell))
+        return row
+
+    def age_base(self, kind: str, leaf: Leaf) -> int | None:
+        """For a leaf that holds a time: the value that stands for age 0."""
+        texts = leaf.texts
+        if texts and texts[-1].endswith("ticks ago or more"):
+            return 1 if texts[0] == "null" else 0
+        return None
+
+    def copy(self, kind: str, area: str, *, actor: str = "", slot: int = -1, prefix: str = "") -> Row:
+        """Cells for a copy of an object of `kind`: presence, incarnation where kinds return, its leaves."""
+        row: Row = {"present": self.add(area, prefix + "present", 0, 1, actor=actor, kind=kind, slot=slot)}
+        if self.schema.returns(kind):
+            top = self.schema.finite.incarnations - 1
+            row["incarnation"] = self.add(area, prefix + "incarnation", 0, top, actor=actor, kind=kind, slot=slot)
+        row.update(self.leaves(self.schema.info(kind).leaves, area, actor=actor, kind=kind, slot=slot, prefix=prefix))
+        return row
+
+    def zeros(self, row: Row) -> dict[str, Node]:
+        return {leaf: self.g.const(self.cells[cell].initial if leaf != "present" else 0) for leaf, cell in row.items()}
+
+
+def read_row(g: Graph, path: Path, row: Row, leaf: str) -> Node:
+    """A leaf of a copy that lies in cells; the incarnation of kinds that never return is 0."""
+    cell = row.get(leaf)
+    return g.const(0) if cell is None else path.get(cell)
+
+
+def copy_of(schema: Schema, path: Path, kind: str, slot: int, row: Row, current: Node, source: str) -> Object:
+    """The object whose leaves lie in `row`, as it is at this point of the step."""
+    g = schema.finite.g
+    return Object(
+        kind, slot, lambda leaf: read_row(g, path, row, leaf), read_row(g, path, row, "incarnation"), current, source
+    )
+
+
+def frozen_copy(schema: Schema, copy: Object, current: Node, source: str = "local") -> Object:
+    """A snapshot: later writes of the step do not show in it."""
+    snapshot = {leaf.path: copy.read(leaf.path) for leaf in schema.info(copy.kind).leaves}
+    return Object(copy.kind, copy.slot, snapshot.__getitem__, copy.incarnation, current, source)
+
+
+def time_leaf(ty: t.Type) -> bool:
+    return isinstance(ty, t.Time) or (isinstance(ty, t.Optional) and isinstance(ty.inner, t.Time))

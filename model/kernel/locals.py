@@ -1,0 +1,273 @@
+"""Locals that live across a call: the cells that they lie in while a body waits for its next step.
+
+Everything is kept at first; `prune` drops cells that nobody reads and zeroes those that are dead at a
+control point, so a list from a cache ends up as its members and the fields read later.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from dashpot.model.core import Node
+from dashpot.model.kernel.domain import scalar
+from dashpot.model.kernel.layout import Row
+from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, OneOf, Owner, Record, Scalar, Table, Value, choices
+from dashpot.model.kernel.widen import Widen
+from dashpot.model.kernel.world import Actor, Worker, World
+from dashpot.model.types import Type
+
+
+@define(eq=False)
+class Place:
+    """The cells of one local, grown by the first value of each shape that is kept in it."""
+
+    world: World
+    actor: str
+    name: str
+    some: int = -1
+    cell: int = -1
+    type: Type | None = None
+    owner: int = -1
+    fields: dict[str, Place] = field(factory=dict)
+    kind: str = ""
+    slot: int = -1
+    current: int = -1
+    row: Row = field(factory=dict)
+    members: dict[int, Member] = field(factory=dict)
+    ordered: bool = False
+    table: Type | None = None
+
+    # ------------------------------------------------------------------ save
+    def save(self, path: Path, value: Value) -> None:
+        """Keep `value`; cells that this shape does not use are reset."""
+        g = self.world.g
+        match value:
+            case Nothing():
+                self._some(path, g.false)
+            case Maybe(some=some, value=inner):
+                self._some(path, some)
+                self._content(path, inner)
+            case _:
+                if self.some >= 0:
+                    path.set(self.some, g.true)
+                self._content(path, value)
+
+    def _some(self, path: Path, node: Node) -> None:
+        if self.some < 0:
+            self.some = self._add("some", 0, 1, 1)
+        path.set(self.some, node)
+
+    def _add(self, what: str, lo: int, hi: int, initial: int = 0, texts: tuple[str, ...] | None = None) -> int:
+        name = f"{self.name}.{what}" if what else self.name
+        self.world.shapes += 1
+        return self.world.layout.add("local", name, lo, hi, initial, actor=self.actor, kind="", texts=texts)
+
+    def _content(self, path: Path, value: Value) -> None:
+        match value:
+            case Scalar():
+                self._scalar(path, value)
+            case Owner():
+                if self.owner < 0:
+                    self.owner = self._add("owner", 0, max(0, len(self.world.schema.finite.owners) - 1))
+                    self.cell = self._add("owner.incarnation", 0, self.world.schema.finite.incarnations - 1)
+                path.set(self.owner, value.node)
+                path.set(self.cell, value.incarnation)
+            case Record(fields=fields):
+                for name, part in fields.items():
+                    self._field(name).save(path, part)
+            case Table(entries=entries, key=key):
+                self.table = key
+                for k, (there, part) in entries.items():
+                    self._field(str(k)).save(path, Maybe(there, part))
+            case Object() | OneOf():
+                self._object(path, value)
+            case Items():
+                self._items(path, value)
+            case _:
+                pass
+
+    def _field(self, name: str) -> Place:
+        if name not in self.fields:
+            self.fields[name] = Place(self.world, self.actor, f"{self.name}.{name}")
+        return self.fields[name]
+
+    def _scalar(self, path: Path, value: Scalar) -> None:
+        node = value.node
+        if self.cell < 0:
+            key = (self.actor, self.name, "")
+            lo, hi = self.world.widened.get(key, (min(0, node.lo), node.hi))
+            finite = self.world.schema.finite
+            known = finite.texts(value.type)
+            if known:
+                lo, hi = finite.scalar_range(value.type) or (lo, hi)
+            self.cell = self._add("", lo, hi, min(max(0, lo), hi), known)
+            self.type = value.type
+            if known and known[-1].endswith("or more"):
+                self.world.layout.ages.append((self.cell, 0))
+        c = self.world.layout.cells[self.cell]
+        if node.lo < c.lo or node.hi > c.hi:
+            raise Widen((self.actor, self.name, ""), min(c.lo, node.lo), max(c.hi, node.hi))
+        path.set(self.cell, node)
+
+    def _object(self, path: Path, value: Object | OneOf) -> None:
+        g, layout = self.world.g, self.world.layout
+        options = choices(g, value)
+        kind = options[0][1].kind
+        if not self.kind:
+            self.kind = kind
+            names = tuple(self.world.schema.info(kind).names)
+            self.slot = self._add("slot", 0, len(names) - 1, 0, names)
+            self.current = self._add("current", 0, 1)
+            layout.currency.setdefault(kind, []).append((self.slot, -1, self.current))
+            self.row = layout.copy(kind, "local", actor=self.actor, prefix=f"{self.name}.")
+            if "incarnation" in self.row:
+                refs = layout.references.setdefault(kind, [])
+                refs.append((self.slot, -1, self.row["incarnation"], self.row["present"]))
+        path.set(self.slot, _merge(self.world, [(c, g.const(o.slot)) for c, o in options]))
+        path.set(self.current, _merge(self.world, [(c, _current(self.world, path, o)) for c, o in options]))
+        for leaf, cell in self.row.items():
+            path.set(cell, _merge(self.world, [(c, _leaf(self.world, o, leaf)) for c, o in options]))
+
+    def _items(self, path: Path, value: Items) -> None:
+        g = self.world.g
+        if value.ranks is not None and not self.ordered:
+            self.ordered = True
+            self.world.shapes += 1
+        inside: dict[int, list[tuple[Node, Value, Node]]] = {}
+        for i, (there, item) in enumerate(value.items):
+            rank = value.ranks[i] if value.ranks is not None else g.const(0)
+            for key, guard, part in _keyed(self.world, item, i):
+                inside.setdefault(key, []).append((g.and_(there, guard), part, rank))
+        for key in inside:
+            if key not in self.members:
+                self.members[key] = Member(self.world, self.actor, f"{self.name}[{key}]")
+        for key, member in self.members.items():
+            member.save(path, inside.get(key, []))
+
+    # ------------------------------------------------------------------ load
+    def load(self, path: Path) -> Value:
+        value = self._load(path)
+        return value if self.some < 0 else Maybe(path.get(self.some), value)
+
+    def _load(self, path: Path) -> Value:
+        g = self.world.g
+        if self.kind:
+            current, row = path.get(self.current), {leaf: path.get(cell) for leaf, cell in self.row.items()}
+            options = [
+                (
+                    g.eq(path.get(self.slot), g.const(s)),
+                    Object(self.kind, s, row.__getitem__, row.get("incarnation", g.const(0)), current, "local"),
+                )
+                for s in range(self.world.schema.info(self.kind).size)
+            ]
+            options = [o for o in options if path.resolve(o[0]) is not g.false]
+            return options[0][1] if len(options) == 1 else OneOf(options)
+        if self.members or self.ordered:
+            loaded = [m.load(path) for m in self.members.values()]
+            items = [(there, v) for there, v, _ in loaded if v is not None]
+            ranks = [rank for _, v, rank in loaded if v is not None]
+            return Items(items, ranks if self.ordered else None)
+        if self.owner >= 0:
+            return Owner(path.get(self.owner), path.get(self.cell))
+        if self.table is not None:
+            entries: dict[int, tuple[Node, Value]] = {}
+            for k, place in self.fields.items():
+                part = place.load(path)
+                assert isinstance(part, Maybe)
+                entries[int(k)] = (part.some, part.value)
+            return Table(entries, self.table)
+        if self.cell >= 0:
+            assert self.type is not None
+            return Scalar(path.get(self.cell), self.type)
+        if self.fields:
+            return Record({n: p.load(path) for n, p in self.fields.items()})
+        return Nothing() if self.some >= 0 else Items([])
+
+
+@define(eq=False)
+class Member:
+    """One element of a kept collection: whether it is in, its rank, its value."""
+
+    world: World
+    actor: str
+    name: str
+    inside: int = -1
+    rank: int = -1
+    place: Place | None = None
+
+    def save(self, path: Path, options: list[tuple[Node, Value, Node]]) -> None:
+        g = self.world.g
+        if self.place is None:
+            layout = self.world.layout
+            self.world.shapes += 1
+            self.inside = layout.add("local", self.name, 0, 1, actor=self.actor, texts=("out", "in"))
+            self.rank = layout.add("local", f"{self.name}.rank", 0, 15, actor=self.actor)
+            self.place = Place(self.world, self.actor, self.name + ".value")
+        there = g.or_(*[guard for guard, _, _ in options])
+        path.set(self.inside, there)
+        path.set(self.rank, g.clamp(_merge(self.world, [(c, r) for c, _, r in options]), 0, 15))
+        if options:
+            value = options[-1][1]
+            if len(options) > 1 and isinstance(value, Object):
+                value = OneOf([(c, o) for c, o, _ in options if isinstance(o, Object)])
+            self.place.save(path, value)
+
+    def load(self, path: Path) -> tuple[Node, Value | None, Node]:
+        if self.place is None:
+            return self.world.g.false, None, self.world.g.const(0)
+        return path.get(self.inside), self.place.load(path), path.get(self.rank)
+
+
+def _merge(world: World, options: list[tuple[Node, Node]]) -> Node:
+    if not options:
+        return world.g.const(0)
+    result = options[-1][1]
+    for guard, node in reversed(options[:-1]):
+        result = world.g.ite(guard, node, result)
+    return result
+
+
+def _current(world: World, path: Path, copy: Object) -> Node:
+    """A snapshot stops being current when this very step wrote its object (the answer itself is current)."""
+    if copy.source != "new" and any((k, s) == (copy.kind, copy.slot) for k, s, _ in path.commits):
+        return world.g.false
+    return copy.current
+
+
+def _leaf(world: World, copy: Object, leaf: str) -> Node:
+    if leaf == "present":
+        return world.g.true
+    if leaf == "incarnation":
+        return copy.incarnation
+    return copy.read(leaf)
+
+
+def _keyed(world: World, item: Value, position: int) -> list[tuple[int, Node, Value]]:
+    """The key under which an element is kept: an object's slot, a constant's value, else its position."""
+    g = world.g
+    match item:
+        case Object(slot=slot):
+            return [(slot, g.true, item)]
+        case OneOf(choices=options):
+            return [(o.slot, c, o) for c, o in options]
+        case Scalar(node=node) if node.is_const:
+            return [(node.value, g.true, item)]
+        case Maybe(some=some, value=inner):
+            return [(k, g.and_(some, c), v) for k, c, v in _keyed(world, inner, position)]
+        case _:
+            return [(1000 + position, g.true, item)]
+
+
+def place(world: World, actor: Actor, worker: Worker, name: object) -> Place:
+    """The place of a local of a worker, made when first needed."""
+    found = worker.locals.get(str(name))
+    if found is None:
+        index = actor.workers.index(worker)
+        suffix = f"#{index}" if len(actor.workers) > 1 else ""
+        found = worker.locals[str(name)] = Place(world, actor.name, f"{name}{suffix}")
+    assert isinstance(found, Place)
+    return found
+
+
+__all__ = ["Member", "Place", "place", "scalar"]

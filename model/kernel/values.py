@@ -1,0 +1,160 @@
+"""Symbolic values: what a term of the language denotes while the kernel turns it into core IR.
+
+A value has the shape of its type with scalar nodes at the leaves. Collections are unrolled: an item is a
+node that says whether it is in, and the value it then has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from attrs import define
+
+from dashpot.model.core import Graph, Node
+from dashpot.model.types import Type
+
+
+@define(eq=False)
+class Scalar:
+    """A bool, number, enum member (its index), time (its age), symbol or name (its index in the world's table)."""
+
+    node: Node
+    type: Type
+
+
+@define(eq=False)
+class Nothing:
+    """The literal null."""
+
+
+@define(eq=False)
+class Maybe:
+    """A value that may be null: `some` says whether it is there."""
+
+    some: Node
+    value: Value
+
+
+@define(eq=False)
+class Record:
+    """A struct, or an object literal not yet fitted to a type."""
+
+    fields: dict[str, Value]
+
+
+@define(eq=False)
+class Items:
+    """A set, list or comprehension: guarded items.
+
+    `ranks`, one node an item, orders a list (ties of `sortBy` share a rank); None: no order.
+    """
+
+    items: list[tuple[Node, Value]]
+    ranks: list[Node] | None = None
+
+
+@define(eq=False)
+class Table:
+    """A map over a finite key: key constant → (there, value). Total maps have `there` true everywhere."""
+
+    entries: dict[int, tuple[Node, Value]]
+    key: Type
+
+
+@define(eq=False)
+class Owner:
+    """An owner reference: index into the world's table of (kind, slot), and the incarnation it names."""
+
+    node: Node
+    incarnation: Node
+
+
+@define(eq=False)
+class Object:
+    """A copy of an object: in the store, in a cache, or in a local.
+
+    read      leaf path → node ("spec.members", "deletionTimestamp", "owner", "finalizers.x", …)
+    current   the copy's resourceVersion is that of the store's object (False const when unknown to be needed)
+    incarnation  which incarnation of the slot's object it is a copy of (const 0 where the kind cannot return)
+    source    "store" | "cache" | "local" | "new"
+    """
+
+    kind: str
+    slot: int
+    read: Callable[[str], Node]
+    incarnation: Node
+    current: Node
+    source: str
+    origin: str = ""
+
+
+@define(eq=False)
+class OneOf:
+    """An object out of several: exactly one guard holds (where the value is defined)."""
+
+    choices: list[tuple[Node, Object]]
+
+
+Value: TypeAlias = Scalar | Nothing | Maybe | Record | Items | Table | Owner | Object | OneOf
+
+
+def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
+    """`test ? then : other` on whole values."""
+    if test is g.true:
+        return then
+    if test is g.false:
+        return other
+    match then, other:
+        case Scalar(), Scalar():
+            return Scalar(g.ite(test, then.node, other.node), then.type)
+        case Nothing(), Nothing():
+            return then
+        case Nothing(), Maybe():
+            return Maybe(g.and_(g.not_(test), other.some), other.value)
+        case Maybe(), Nothing():
+            return Maybe(g.and_(test, then.some), then.value)
+        case Nothing(), _:
+            return Maybe(g.not_(test), other)
+        case _, Nothing():
+            return Maybe(test, then)
+        case Maybe(), Maybe():
+            return Maybe(g.ite(test, then.some, other.some), choose(g, test, then.value, other.value))
+        case Maybe(), _:
+            return Maybe(g.ite(test, then.some, g.true), choose(g, test, then.value, other))
+        case _, Maybe():
+            return Maybe(g.ite(test, g.true, other.some), choose(g, test, then, other.value))
+        case Record(), Record():
+            names = [n for n in then.fields if n in other.fields]
+            return Record({n: choose(g, test, then.fields[n], other.fields[n]) for n in names})
+        case Owner(), Owner():
+            return Owner(
+                g.ite(test, then.node, other.node), g.ite(test, then.incarnation, other.incarnation)
+            )
+        case Table(), Table():
+            return Table({k: _entry(g, test, then, other, k) for k in then.entries}, then.key)
+        case Items(), Items():
+            mine = [(g.and_(test, inside), v) for inside, v in then.items]
+            theirs = [(g.and_(g.not_(test), inside), v) for inside, v in other.items]
+            ordered = then.ranks is not None and other.ranks is not None
+            return Items(mine + theirs, [*(then.ranks or ()), *(other.ranks or ())] if ordered else None)
+        case (Object() | OneOf()), (Object() | OneOf()):
+            mine_ = [(g.and_(test, c), o) for c, o in choices(g, then)]
+            return OneOf(mine_ + [(g.and_(g.not_(test), c), o) for c, o in choices(g, other)])
+        case _:
+            raise TypeError(f"no common shape of {type(then).__name__} and {type(other).__name__}")
+
+
+def _entry(g: Graph, test: Node, then: Table, other: Table, key: int) -> tuple[Node, Value]:
+    (there, a), (too, b) = then.entries[key], other.entries[key]
+    return g.ite(test, there, too), choose(g, test, a, b)
+
+
+def choices(g: Graph, value: Object | OneOf) -> list[tuple[Node, Object]]:
+    """The objects that a value may be, each with its guard."""
+    return value.choices if isinstance(value, OneOf) else [(g.true, value)]
+
+
+def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
+    """Read leaves of a copy kept as a mapping."""
+    return row.__getitem__

@@ -1,0 +1,58 @@
+"""Walking over declarations: every term, node and call inside a piece of a Program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from dashpot.model import expr as e
+from dashpot.model.automaton import Automaton, Call
+from dashpot.model.span import Span
+
+
+def parts(thing: object) -> Iterator[object]:
+    """`thing` and everything below it, parents first; spans are left out."""
+    stack = [thing]
+    while stack:
+        here = stack.pop()
+        if here is None or isinstance(here, str | int | Span):
+            continue
+        if isinstance(here, tuple):
+            stack.extend(reversed(here))
+            continue
+        yield here
+        if attrs.has(type(here)):
+            for a in reversed(attrs.fields(type(here))):
+                if a.name != "span":
+                    stack.append(getattr(here, a.name))
+
+
+def calls(thing: object) -> Iterator[Call]:
+    return (p for p in parts(thing) if isinstance(p, Call))
+
+
+def automata(thing: object) -> Iterator[Automaton]:
+    return (p for p in parts(thing) if isinstance(p, Automaton))
+
+
+def kinds_named(thing: object) -> set[str]:
+    """Kinds that a piece of a Program speaks of."""
+    from dashpot.model import types as t
+    from dashpot.model.program import GivenObject, Index, Wake
+
+    out: set[str] = set()
+    for p in parts(thing):
+        match p:
+            case e.Kind(kind=kind) | e.Cached(kind=kind) | e.Given(kind=kind) | t.Object(kind=kind):
+                out.add(kind)
+            case Call(kind=kind) | Wake(kind=kind) | Index(kind=kind) | GivenObject(kind=kind):
+                out.add(kind)
+            case _:
+                pass
+    return out
+
+
+def locals_in(thing: object) -> set[str]:
+    """Names of the locals that terms inside read (binders inside included)."""
+    return {p.name for p in parts(thing) if isinstance(p, e.Local)}

@@ -1,0 +1,423 @@
+"""The world under construction: store, actors and their caches, and how a change of the store spreads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attrs import define, field
+
+from dashpot.model.core import Graph, Node
+from dashpot.model.kernel import caches as c
+from dashpot.model.kernel.domain import scalar
+from dashpot.model.kernel.layout import Layout, Row, copy_of, read_row
+from dashpot.model.kernel.path import Path, every_way
+from dashpot.model.kernel.schema import Schema
+from dashpot.model.kernel.terms import Env, Look, Terms, objects_of
+from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Owner, Scalar, Value
+from dashpot.model.program import Check, Controller, Environment, Field, Index, Process, Program, Wake
+from dashpot.model.span import NOWHERE, Span
+from dashpot.model.system import Label, Obligation, Update
+
+Declaration: TypeAlias = Controller | Process | Environment
+
+
+@define(eq=False)
+class Worker:
+    """Where a body stands: program counter (0: idle), key in work, live locals by name."""
+
+    pc: int
+    key: int = -1
+    places: dict[tuple[str, int], int] = field(factory=dict)
+    reached: set[tuple[str, int]] = field(factory=set)
+    locals: dict[str, object] = field(factory=dict)
+
+
+@define(eq=False)
+class Actor:
+    """One instance of a controller, process or environment.
+
+    me       its place, or None; memory  name → (declaration, cells)
+    dirty    controllers: one cell a key; delay: ticks until a key is dirty again, plus one (0: none)
+    halted   cells that stop every step of it while non-zero (pause, down)
+    cut      cell: its API calls and deliveries do not get through while non-zero (partition)
+    """
+
+    name: str
+    decl: Declaration
+    me: Value | None = None
+    memory: dict[str, tuple[Field, Row]] = field(factory=dict)
+    caches: dict[str, c.Cache] = field(factory=dict)
+    dirty: list[int] = field(factory=list)
+    delay: list[int] = field(factory=list)
+    workers: list[Worker] = field(factory=list)
+    halted: list[int] = field(factory=list)
+    cut: list[int] = field(factory=list)
+    views: dict[str, c.Cache] = field(factory=dict)
+    frozen: int = -1
+
+    @property
+    def kind(self) -> str:
+        return self.decl.kind if isinstance(self.decl, Controller) else ""
+
+    @property
+    def blind(self) -> bool:
+        """Users and weather: what they write is intent, they look at the truth."""
+        return isinstance(self.decl, Environment)
+
+
+@define(eq=False)
+class World:
+    """Everything that the rules of the kernel share while one System is built."""
+
+    program: Program
+    check: Check
+    schema: Schema
+    layout: Layout
+    store: dict[str, list[Row]] = field(factory=dict)
+    actors: list[Actor] = field(factory=list)
+    budgets: dict[str, int] = field(factory=dict)
+    updates: list[Update] = field(factory=list)
+    commits: dict[int, list[tuple[str, int, Node]]] = field(factory=dict)
+    fired: dict[tuple[str, Span], list[int]] = field(factory=dict)
+    onwrite: list[Callable[[Path, "World", "Write"], None]] = field(factory=list)
+    tags: dict[tuple[str, str], list[int]] = field(factory=dict)
+    owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
+    shapes: int = 0
+    started: dict[int, int] = field(factory=dict)
+    widened: dict[tuple[str, object, str], tuple[int, int]] = field(factory=dict)
+
+    @property
+    def g(self) -> Graph:
+        return self.schema.finite.g
+
+    # ------------------------------------------------------------------ looking
+    def stored(self, path: Path, kind: str) -> list[tuple[Node, Object]]:
+        """The truth: every slot's object at this point of the step."""
+        out = []
+        self.schema.info(kind)
+        for slot, row in enumerate(self.store[kind]):
+            copy = copy_of(self.schema, path, kind, slot, row, self.g.true, "store")
+            out.append((path.get(row["present"]), copy))
+        return out
+
+    def seen(self, path: Path, actor: Actor, kind: str) -> list[tuple[Node, Object]]:
+        """What an actor's cache shows of a kind; the truth where the cache is live."""
+        cache = actor.caches.get(kind)
+        if cache is None or not cache.rows:
+            return self.stored(path, kind)
+        return c.view(self.layout, path, cache)
+
+    def look(self, path: Path, actor: Actor | None) -> Look:
+        def objects(kind: str, look: str) -> list[tuple[Node, Object]]:
+            if look == "cache" and actor is not None:
+                return self.seen(path, actor, kind)
+            return self.stored(path, kind)
+
+        def memory(name: str) -> Value:
+            assert actor is not None
+            decl, row = actor.memory[name]
+            return self.schema.finite.load(decl.type, name, lambda leaf: path.get(row[leaf]))
+
+        return Look(objects, memory)
+
+    def terms(self, path: Path, actor: Actor | None) -> Terms:
+        return Terms(self.schema, path, self.look(path, actor))
+
+    def env(self, actor: Actor) -> Env:
+        place = getattr(actor.decl, "place", None)
+        return {place.var: actor.me} if place is not None and actor.me is not None else {}
+
+    # ------------------------------------------------------------------ changes of the store
+    def commit(self, path: Path, kind: str, slot: int, leaves: dict[str, Node], writer: Writer) -> None:
+        """Put a changed object into its slot and tell every cache; the caller knows that it changed."""
+        row = self.store[kind][slot]
+        old = {leaf: path.get(cell) for leaf, cell in row.items()}
+        if "incarnation" not in row:
+            leaves.pop("incarnation", None)
+        gone = path.resolve(leaves["present"]) is self.g.false
+        new = self.layout.zeros(row) if gone else leaves
+        for leaf, cell in row.items():
+            path.set(cell, new[leaf])
+        path.commits.append((kind, slot, self.g.true))
+        for actor in self.actors:
+            cache = actor.caches.get(kind)
+            if cache is not None:
+                self._spread(path, actor, cache, slot, old, new, writer)
+            if kind in actor.views:
+                self._record(path, actor, actor.views[kind], slot, old, new)
+
+    def _record(
+        self, path: Path, actor: Actor, view: c.Cache, slot: int, old: dict[str, Node], new: dict[str, Node]
+    ) -> None:
+        """A frozen API server keeps what came since; when that is full its snapshot moves on by one change."""
+        if not path.branch(path.get(actor.frozen)):
+            return
+        before, after = self._version(view.kind, slot, old), self._version(view.kind, slot, new)
+        owed = self.keys(path, actor, view.wakes, before, after, old["present"], new["present"])
+        full = c.overflowing(path, self.layout, view, slot)
+        if path.branch(full):
+            oldest = view.entries[0]
+            for s, row in enumerate(view.rows):
+                here = self.g.eq(path.get(oldest.slot), self.g.const(s))
+                for leaf, cell in row.items():
+                    path.set_if(here, cell, path.get(oldest.row[leaf]))
+            c.shift(path, self.layout, view, self.g.true)
+        c.put(path, self.layout, view, c.Change(slot, new, owed, []))
+
+    def _spread(
+        self,
+        path: Path,
+        actor: Actor,
+        cache: c.Cache,
+        slot: int,
+        old: dict[str, Node],
+        new: dict[str, Node],
+        writer: Writer,
+    ) -> None:
+        g = self.g
+        before = self._version(cache.kind, slot, old)
+        after = self._version(cache.kind, slot, new)
+        wakes = [w for w in cache.wakes if not self.late(w)]
+        owed = self.keys(path, actor, wakes, before, after, old["present"], new["present"])
+        if not cache.lagging:
+            self.mark(path, actor, owed)
+            late = [w for w in cache.wakes if self.late(w)]
+            self.mark(path, actor, self.keys(path, actor, late, before, after, old["present"], new["present"]))
+            if cache.rows:
+                for leaf, cell in cache.rows[slot].items():
+                    path.set(cell, new[leaf])
+            self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+            return
+        own = [g.bool(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
+        full = c.overflowing(path, self.layout, cache, slot)
+        if path.resolve(full) is not g.false and path.branch(full):
+            self.deliver(path, actor, cache)
+            path.detail.append(f"(delivers the oldest change of {cache.kind} to {actor.name})")
+        c.put(path, self.layout, cache, c.Change(slot, new, owed, own))
+
+    def late(self, wake: Wake) -> bool:
+        return wake.keys is not None and c.reads_cache(wake.keys)
+
+    def _version(self, kind: str, slot: int, leaves: dict[str, Node]) -> Object:
+        incarnation = leaves.get("incarnation", self.g.const(0))
+        return Object(kind, slot, leaves.__getitem__, incarnation, self.g.true, "version")
+
+    # ------------------------------------------------------------------ keys
+    def keys(
+        self, path: Path, actor: Actor, wakes: list[Wake], old: Object, new: Object, was: Node, now: Node
+    ) -> list[Node]:
+        """One node a key of the controller: whether this change wakes it."""
+        g = self.g
+        owed = [g.false] * len(actor.dirty)
+        for wake in wakes:
+            for version, there in ((old, was), (new, now)):
+                if there is g.false or (version is old and (wake.source == "for" or (wake.new_only and now is g.true))):
+                    continue
+                if version is old and wake.new_only:
+                    there = g.and_(there, g.not_(now))
+                passes = self._passes(path, actor, wake, old, new, was, now)
+                for key, node in enumerate(self._wake_keys(path, actor, wake, version, old, new)):
+                    owed[key] = g.or_(owed[key], g.and_(there, passes, node))
+            if wake.source == "for":
+                owed[old.slot] = g.or_(owed[old.slot], self._passes(path, actor, wake, old, new, was, now))
+        return owed
+
+    def _passes(
+        self, path: Path, actor: Actor, wake: Wake, old: Object, new: Object, was: Node, now: Node
+    ) -> Node:
+        """`when` filters updates only; additions and removals always wake."""
+        g = self.g
+        if wake.when is None:
+            return g.true
+        env = {**self.env(actor), wake.var: new, "old": old}
+        test = self.terms(path, actor).test(wake.when, env)
+        return g.or_(g.not_(g.and_(was, now)), test)
+
+    def _wake_keys(
+        self, path: Path, actor: Actor, wake: Wake, version: Object, old: Object, new: Object
+    ) -> list[Node]:
+        g = self.g
+        size = len(actor.dirty)
+        if wake.source == "for":
+            return [g.false] * size
+        if wake.source == "owns":
+            owner = self.schema.field(version, "owner")
+            return self.key_nodes(actor, owner)
+        assert wake.keys is not None
+        env = {**self.env(actor), wake.var: version, "old": old}
+        value, ok = self.terms(path, actor).value(wake.keys, env)
+        return [g.and_(ok, n) for n in self.key_nodes(actor, value)]
+
+    def key_nodes(self, actor: Actor, value: Value) -> list[Node]:
+        """For each key of the controller's kind: whether `value` (name, object, owner, or a set) names it."""
+        g = self.g
+        kind, size = actor.kind, len(actor.dirty)
+        match value:
+            case Nothing():
+                return [g.false] * size
+            case Maybe(some=some, value=inner):
+                return [g.and_(some, n) for n in self.key_nodes(actor, inner)]
+            case Items(items=items):
+                rows = [[g.and_(inside, n) for n in self.key_nodes(actor, v)] for inside, v in items]
+                return [g.or_(*[row[k] for row in rows]) for k in range(size)]
+            case Owner(node=node):
+                return [g.eq(node, g.const(self.schema.owner_index(kind, k))) for k in range(size)]
+            case Scalar(node=node):
+                return [g.eq(node, g.const(self.schema.name_index(kind, k))) for k in range(size)]
+            case _:
+                hits = [(guard, o.slot) for guard, o in objects_of_kind(self, value, kind)]
+                return [g.or_(*[guard for guard, slot in hits if slot == k]) for k in range(size)]
+
+    def mark(self, path: Path, actor: Actor, owed: list[Node]) -> None:
+        """Put keys into the queue; a key that waits for a delayed requeue is dirty at once."""
+        g = self.g
+        for key, node in enumerate(owed):
+            if node is not g.false:
+                path.set(actor.dirty[key], g.or_(path.get(actor.dirty[key]), node))
+
+    # ------------------------------------------------------------------ delivery
+    def deliver(self, path: Path, actor: Actor, cache: c.Cache) -> int:
+        """The oldest change reaches the cache: the copy is replaced, handlers run, owed keys become dirty."""
+        g = self.g
+        oldest = cache.entries[0]
+        slots = [path.resolve(g.eq(path.get(oldest.slot), g.const(s))) for s in range(len(cache.rows))]
+        open_ = [s for s, node in enumerate(slots) if node is not g.false]
+        slot = open_[path.choose(len(open_))] if len(open_) > 1 else open_[0]
+        path.assume(slots[slot])
+        row = cache.rows[slot]
+        old = {leaf: path.get(cell) for leaf, cell in row.items()}
+        new = c.row_leaves(self.layout, path, oldest.row)
+        owed = [path.get(cell) for cell in oldest.owed]
+        for leaf, cell in row.items():
+            path.set(cell, new[leaf])
+        late = [w for w in cache.wakes if self.late(w)]
+        before, after = self._version(cache.kind, slot, old), self._version(cache.kind, slot, new)
+        self.mark(path, actor, owed)
+        c.shift(path, self.layout, cache, g.true)
+        self.mark(path, actor, self.keys(path, actor, late, before, after, old["present"], new["present"]))
+        self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+        return slot
+
+    def _handlers(
+        self, path: Path, actor: Actor, cache: c.Cache, old: Object, new: Object, was: Node, now: Node
+    ) -> None:
+        """Index handlers of the change, on the versions before and after."""
+        from dashpot.model.kernel.bodies import handle
+
+        for index in cache.indexes:
+            for event, body in index.handlers:
+                happened = {
+                    "add": self.g.and_(self.g.not_(was), now),
+                    "update": self.g.and_(was, now),
+                    "delete": self.g.and_(was, self.g.not_(now)),
+                }[event]
+                happened = path.resolve(happened)
+                if happened is self.g.false or not path.branch(happened):
+                    continue
+                args: dict[str, list[Value]] = {"add": [new], "update": [old, new], "delete": [old]}
+                handle(self, path, actor, body, dict(zip(body.params, args[event], strict=True)))
+
+    def relist(self, path: Path, actor: Actor, kind: str, everything: bool) -> None:
+        """A list replaces the cache: keys of versions that differ become dirty (`everything`: all keys)."""
+        g = self.g
+        cache = actor.caches[kind]
+        if not cache.rows:
+            return
+        for slot, row in enumerate(cache.rows):
+            stored = self.store[kind][slot]
+            new = {leaf: path.get(cell) for leaf, cell in stored.items()}
+            old = {leaf: path.get(cell) for leaf, cell in row.items()}
+            differs = c.undelivered(self.layout, path, cache, slot)
+            if not everything:
+                before, after = self._version(kind, slot, old), self._version(kind, slot, new)
+                owed = self.keys(path, actor, cache.wakes, before, after, old["present"], new["present"])
+                self.mark(path, actor, [g.and_(differs, n) for n in owed])
+                if cache.indexes and path.branch(differs):
+                    self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+            for leaf, cell in row.items():
+                path.set(cell, new[leaf])
+        c.clear(path, self.layout, cache)
+
+    # ------------------------------------------------------------------ updates
+    def rule(
+        self,
+        build: Callable[[Path], Label | None],
+        span: Span = NOWHERE,
+        about: tuple[str, Span] | None = None,
+    ) -> None:
+        """Turn a rule into guarded updates, one for each way through it."""
+
+        def run(path: Path) -> None:
+            path.notes["label"] = build(path)
+
+        for way in every_way(self.g, self.layout.cells, run, span):
+            label = way.notes["label"]
+            if label is None:
+                continue
+            assert isinstance(label, Label)
+            obligations = tuple(o for o in way.obligations if way.resolve(o.holds) is not self.g.true)
+            index = len(self.updates)
+            self.updates.append(Update(label, tuple(way.guard), way.assigned(), obligations))
+            self.commits[index] = way.commits
+            if about is not None:
+                self.fired.setdefault(about, []).append(index)
+
+    def oblige(self, path: Path, name: str, holds: Node, about: tuple[str, str], what: str, span: Span) -> None:
+        """This step breaks property `name` unless `holds`."""
+        holds = path.resolve(holds)
+        if holds is not self.g.true:
+            path.obligations.append(Obligation(name, holds, about, what, span))
+
+    def spend(self, path: Path, budget: str) -> None:
+        """Use one of a budget; without one left the way is dead."""
+        g = self.g
+        cell = self.budgets[budget]
+        left = path.get(cell)
+        path.assume(g.lt(g.const(0), left))
+        top = self.layout.cells[cell].hi
+        path.set(cell, g.clamp(g.sub(left, g.const(1)), 0, top))
+
+
+@define(eq=False)
+class Writer:
+    """Who writes: the actor (None: the collector), the key of its pass, its action, and what a story calls it."""
+
+    actor: Actor | None
+    key: int = -1
+    action: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.actor.name if self.actor is not None else "kubernetes"
+
+
+@define(eq=False)
+class Write:
+    """A write as properties see it: verb, kind, slot, the object before and after, who."""
+
+    verb: str
+    kind: str
+    slot: int
+    old: Object | None
+    new: Object | None
+    writer: Writer
+    span: Span
+
+
+def objects_of_kind(world: World, value: Value, kind: str) -> list[tuple[Node, Object]]:
+    """The objects of one kind in a value, with guards."""
+    g = world.g
+    match value:
+        case Maybe(some=some, value=inner):
+            return [(g.and_(some, n), o) for n, o in objects_of_kind(world, inner, kind)]
+        case Items(items=items):
+            return [(g.and_(i, n), o) for i, v in items for n, o in objects_of_kind(world, v, kind)]
+        case Object():
+            return [(g.true, value)] if value.kind == kind else []
+        case _:
+            options = getattr(value, "choices", [])
+            return [(guard, o) for guard, o in options if o.kind == kind]
+
+
+__all__ = ["Actor", "Index", "Worker", "World", "Write", "Writer", "objects_of", "read_row", "scalar"]

@@ -1,0 +1,5 @@
+"""`python -m dashpot`: the command line."""
+
+from dashpot.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,240 @@
+"""Takes files through grammar, kernel, search and story; what comes out is a value, and nothing is printed."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import evolve, frozen
+
+from dashpot.cli.inquiry import Acted, Checked, Inquiry
+from dashpot.cli.problem import OUTSIDE, Problem
+from dashpot.cli.progress import Ticker
+from dashpot.cli.speech import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dashpot.checker.explore import Options
+    from dashpot.checker.verdict import Report, Result, Violated
+    from dashpot.cli.targets import Wanted
+    from dashpot.model.program import Check, Fault, Program, Scenario
+    from dashpot.model.span import Span
+    from dashpot.model.system import Label, System
+
+DEFAULT_LAG = 2
+"""What a scope that does not speak of `lag` means (semantics.md)."""
+
+
+class Listener(Protocol):
+    """Hears of each result as soon as it is there."""
+
+    def checked(self, checked: Checked) -> None:
+        """One check is decided."""
+
+    def acted(self, acted: Acted) -> None:
+        """One scenario is played."""
+
+    def dead(self, names: tuple[str, ...], vacuous: str) -> None:
+        """These fired in no check of the file; `vacuous` as in `Inquiry`."""
+
+
+def load_all(files: list[str]) -> list[Inquiry]:
+    """Each file with its Program, or with the messages that say why it is none."""
+    from dashpot.grammar.report import SpecRejected
+
+    inquiries = []
+    for file in files:
+        try:
+            inquiries.append(Inquiry(file, load_spec(file)))
+        except SpecRejected as wrong:
+            inquiries.append(Inquiry(file, wrong=wrong.messages))
+    return inquiries
+
+
+class Asker:
+    """Runs checks and scenarios under the options of the command line.
+
+    interrupted  Ctrl-C was pressed: what comes after is not run
+    """
+
+    def __init__(self, args: argparse.Namespace, whole: bool) -> None:
+        self._args = args
+        self._whole = whole
+        self.interrupted = False
+
+    def ask(self, inquiry: Inquiry, wanted: Wanted, listener: Listener) -> Inquiry:
+        """The file with all its results; a spec that cannot be made finite ends it with a message."""
+        from dashpot.grammar.report import from_fault
+        from dashpot.model.fault import SpecError
+
+        program = wanted.program
+        checked: list[Checked] = []
+        acted: list[Acted] = []
+        vacuous = ""
+        seen = _Fired()
+        try:
+            for check in wanted.checks:
+                if self.interrupted:
+                    break
+                checked.append(self._check(inquiry.file, program, check, seen))
+                listener.checked(checked[-1])
+            if self._judges_vacuity() and not self.interrupted:
+                vacuous = vacuity(seen.dead, wanted.checks)
+                listener.dead(seen.dead, vacuous)
+            if not self._args.defaults_only and not self._args.no_scenarios:
+                for scenario in wanted.scenarios:
+                    if self.interrupted:
+                        break
+                    acted.append(_play(program, scenario))
+                    listener.acted(acted[-1])
+        except SpecError as fault:
+            inquiry = evolve(inquiry, wrong=(from_fault(fault),))
+        return evolve(
+            inquiry, checked=tuple(checked), acted=tuple(acted), dead=seen.dead if vacuous else (), vacuous=vacuous
+        )
+
+    def _judges_vacuity(self) -> bool:
+        return self._whole and not self._args.set
+
+    def _check(self, file: str, program: Program, check: Check, seen: _Fired) -> Checked:
+        from dashpot.checker.explore import examine
+        from dashpot.cli.targets import with_scope
+        from dashpot.model.kernel.world import build
+
+        check = with_scope(program, check, self._args.set)
+        ticker = Ticker(f"{file} {check.name}", time.monotonic, self._args.quiet)
+        try:
+            found = examine(program, check, self._options(ticker), build(program, check))
+        finally:
+            ticker.done()
+        system = found.space.backend.system
+        seen.note(file, system, found.report)
+        self.interrupted = found.space.stopped == "interrupted"
+        result = Checked(check, found.report, budgets(program, check), lag_of(check, system))
+        for line in found.report.results:
+            self._keep(file, program, system, result, line)
+        return result
+
+    def _options(self, ticker: Ticker) -> Options:
+        from dashpot.checker.explore import Options
+
+        args = self._args
+        return Options(
+            engine=args.engine,
+            symmetry=not args.no_symmetry,
+            cross_check=args.cross_check,
+            defaults_only=args.defaults_only,
+            max_states=args.max_states,
+            max_memory_bytes=args.max_memory,
+            timeout_s=args.timeout,
+            progress=ticker,
+        )
+
+    def _keep(self, file: str, program: Program, system: System, checked: Checked, result: Result) -> None:
+        """Saves the run of a violation and adds its id, its sentence and its steps to the results."""
+        from dashpot.checker.verdict import Violated
+
+        if not isinstance(result.verdict, Violated):
+            return
+        kept = keep(file, program, system, result.verdict, result.property, checked.check.name, self._args.seed)
+        checked.runs[result.property] = kept.id
+        checked.tales[result.property] = kept.sentence
+        checked.flows[result.property] = kept.flow
+
+
+@frozen
+class Kept:
+    """A saved run: its short id, its story in one sentence, its steps as (place, what happens)."""
+
+    id: str
+    sentence: str
+    flow: tuple[tuple[Span, str], ...]
+
+
+def keep(file: str, program: Program, system: System, violated: Violated, property: str, check: str, seed: int) -> Kept:
+    """Tells the story of a violation and saves it as a run."""
+    from dashpot.checker.runs import RunError, run_of, save
+    from dashpot.checker.story import story
+
+    sources = dict(program.sources)
+    told = story(system, violated, sources, property=property)
+    text = sources.get(file) or Path(file).read_text(encoding="utf-8")
+    found = run_of(system, violated, told, spec=file, text=text, check=check, seed=seed)
+    try:
+        ident = save(found)
+    except RunError as error:
+        raise Problem(OUTSIDE, str(error)) from None
+    return Kept(ident, told.sentence, tuple((s.span, label) for s, label in zip(told.steps, found.labels, strict=True)))
+
+
+def budgets(program: Program, check: Check) -> tuple[Fault, ...]:
+    """The faults of a check: its own, else those of the environments that run in it."""
+    if check.faults is not None:
+        return check.faults
+    return tuple(f for e in program.environments if e.name in check.run for f in e.faults)
+
+
+def lag_of(check: Check, system: System) -> int:
+    """Up to how many undelivered changes a cache was explored; 0 where nothing can lag."""
+    if not any(cell.area == "pending" for cell in system.cells):
+        return 0
+    lag = dict(check.scope).get("lag", DEFAULT_LAG)
+    return lag if isinstance(lag, int) else DEFAULT_LAG
+
+
+class _Fired:
+    """Which actions and handlers of a file can fire in some check (semantics.md, ruling 10)."""
+
+    def __init__(self) -> None:
+        self._alive: set[str] = set()
+        self._known: dict[str, None] = {}
+
+    def note(self, file: str, system: System, report: Report) -> None:
+        """Adds what one check has seen. A search that stopped early proves of nothing that it never fires."""
+        for what, span, _ in system.vacuity:
+            if span.file == file:
+                self._known[what] = None
+                if what not in report.never_fired or not report.complete:
+                    self._alive.add(what)
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """What fired in no check."""
+        return tuple(what for what in self._known if what not in self._alive)
+
+
+def vacuity(dead: tuple[str, ...], checks: Sequence[Check]) -> str:
+    """How `vacuous` is judged for a file: "" nothing found, "found", "waived", "expected", "missing" (but expected)."""
+    if any("vacuous" in e.names and e.violation for c in checks for e in c.expects):
+        return "expected" if dead else "missing"
+    if any(w.name == "vacuous" for c in checks for w in c.waives):
+        return "waived" if dead else ""
+    return "found" if dead else ""
+
+
+def play_all(inquiry: Inquiry, wanted: Wanted) -> Inquiry:
+    """The scenarios of a file, played."""
+    from dashpot.grammar.report import from_fault
+    from dashpot.model.fault import SpecError
+
+    try:
+        return evolve(inquiry, acted=tuple(_play(wanted.program, s) for s in wanted.scenarios))
+    except SpecError as fault:
+        return evolve(inquiry, wrong=(from_fault(fault),))
+
+
+def _play(program: Program, scenario: Scenario) -> Acted:
+    from dashpot.checker.scenario import play
+    from dashpot.model.kernel.world import build_scenario
+
+    system = build_scenario(program, scenario)
+    played = play(system, scenario)
+    labels = tuple(_label(system.updates[i].label) for i in played.trace.steps)
+    return Acted(scenario, played, labels, dict(program.sources).get(scenario.span.file, ""))
+
+
+def _label(label: Label) -> str:
+    return " ".join(part for part in (label.actor, label.action, label.verb, label.object, *label.detail) if part)

@@ -1,0 +1,124 @@
+"""`dashpot graph`: the quotient of the state space by a view."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dashpot.cli import console
+from dashpot.cli.parser import add_set, positive
+from dashpot.cli.problem import HOLDS, OUTSIDE, UNKNOWN, WRONG, Problem, choose
+from dashpot.cli.progress import Ticker
+
+if TYPE_CHECKING:
+    from dashpot.checker.quotient import Quotient, View
+    from dashpot.checker.space import Space
+    from dashpot.cli.views import Asked
+    from dashpot.model.program import Check, Program
+    from dashpot.model.system import Goal
+
+SUMMARY = "draw the state space, quotiented by a view"
+DESCRIPTION = """\
+Explores CHECK, puts states together in which every --view has the same value, and draws what is left:
+boxes are values of the views, arrows are steps, a heavy frame is what no step leaves. Without --view it
+takes what the first convergence goal speaks of, and counts of objects. Drawing needs Graphviz; without it
+the .dot source is written.
+"""
+EXAMPLE = """\
+  dashpot graph web.loop small -o web.svg
+  dashpot graph web.loop small --view 'WebPart.size()' --focus f3a1 --radius 2"""
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of this command."""
+    parser.add_argument("file", metavar="FILE", help="a .loop file")
+    parser.add_argument("check", metavar="CHECK", nargs="?", help="the check to explore (default: the only one)")
+    parser.add_argument(
+        "--view", metavar="EXPR", action="append", default=[], help="what tells boxes apart; may be repeated"
+    )
+    parser.add_argument("--goal", metavar="PROPERTY", help="the property that colours the boxes (default: the first)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="a .svg (default: CHECK.svg), .png, .pdf or .dot file")
+    parser.add_argument("--focus", metavar="RUN", help="draw only what lies around this run")
+    parser.add_argument("--radius", type=positive, default=2, metavar="N", help="how far around it (default 2)")
+    add_set(parser)
+    parser.add_argument("--max-states", type=positive, metavar="N", help="give up after so many states (200k, 5M)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explores, quotients, draws; says where the picture is."""
+    from dashpot.cli.targets import only_check, with_scope
+    from dashpot.cli.views import read
+
+    program, asked = read(args.file, args.view)
+    check = with_scope(program, only_check(program, args.check), args.set)
+    target = Path(args.output or f"{check.name}.svg")
+    _format(target)
+    space, view, goal = _explored(program, check, asked, args)
+    return _draw(_quotient(space, view, goal, args), target)
+
+
+def _format(target: Path) -> None:
+    from dashpot.checker.graph import FORMATS
+
+    if target.suffix.removeprefix(".") not in FORMATS:
+        raise Problem(WRONG, f"'{target}' names no format", f"end it in .{', .'.join(FORMATS)}")
+
+
+def _explored(
+    program: Program, check: Check, asked: tuple[Asked, ...], args: argparse.Namespace
+) -> tuple[Space, View, Goal | None]:
+    from dashpot.checker.budget import Budget
+    from dashpot.checker.live import LIVE
+    from dashpot.checker.search import breadth_first
+    from dashpot.checker.views import default_view
+    from dashpot.cli.views import observed
+    from dashpot.model.lower.python import compile_system
+    from dashpot.model.prune import prune
+
+    ticker = Ticker(f"{args.file} {check.name}", time.monotonic)
+    system = prune(observed(program, check, asked))
+    try:
+        # Without symmetry: a view may name single objects.
+        space = breadth_first(compile_system(system), budget=Budget(states=args.max_states), progress=ticker)
+    finally:
+        ticker.done()
+    goals = [g for g in system.goals if args.goal is None or g.property == args.goal]
+    if args.goal is not None and not goals:
+        raise choose("property", args.goal, sorted({g.property for g in system.goals}), check.name)
+    goal = next((g for g in goals if args.goal or g.op in LIVE), None)
+    nodes = dict(system.observed)
+    view = [(a.text, nodes[a.text]) for a in asked] or default_view(space, goal, dict(program.sources))
+    return space, view, goal
+
+
+def _draw(picture: Quotient, target: Path) -> int:
+    from dashpot.checker.graph import GraphError, draw
+
+    try:
+        drawing = draw(picture, target)
+    except GraphError as error:
+        raise Problem(OUTSIDE, str(error)) from None
+    boxes = console.plural(len(picture.boxes), "box").replace("boxs", "boxes")
+    console.out(f"{drawing.path}: {boxes} for {console.plural(picture.states, 'state')}")
+    if drawing.note:
+        raise Problem(OUTSIDE, drawing.note)
+    return HOLDS if picture.complete else UNKNOWN
+
+
+def _quotient(space: Space, view: View, goal: Goal | None, args: argparse.Namespace) -> Quotient:
+    from dashpot.checker.quotient import TooFine, followed, quotient
+
+    try:
+        picture = quotient(space, view, goal)
+    except TooFine as error:
+        raise Problem(WRONG, str(error)) from None
+    if not args.focus:
+        return picture
+    from dashpot.cli.explain import find
+
+    states = find(args.focus).states
+    try:
+        return followed(picture, space, view, states, args.radius)
+    except (KeyError, ValueError):
+        raise Problem(WRONG, f"run {args.focus} is of another world than this check", "check again, then draw") from None

@@ -1,0 +1,85 @@
+"""One file taken through the checker: what was asked of it and what came out, before anything is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from dashpot.checker.scenario import Played
+    from dashpot.checker.verdict import Report
+    from dashpot.grammar.report import Message
+    from dashpot.model.program import Check, Fault, Program, Scenario, Step
+    from dashpot.model.span import Span
+
+
+@frozen
+class Checked:
+    """A check and its report.
+
+    faults  the budgets that it ran with
+    lag     undelivered changes a cache up to which it was explored; 0 where nothing can lag
+    runs    property → id of the run saved for it
+    tales   property → the one-sentence story of its violation
+    flows   property → its steps as (place, what happens)
+    """
+
+    check: Check
+    report: Report
+    faults: tuple[Fault, ...]
+    lag: int = 0
+    runs: dict[str, str] = field(factory=dict)
+    tales: dict[str, str] = field(factory=dict)
+    flows: dict[str, tuple[tuple[Span, str], ...]] = field(factory=dict)
+
+
+@frozen
+class Acted:
+    """A scenario and what it did.
+
+    labels  one line for each step of `played.trace`
+    source  the text of its file, to quote the lines of the script
+    """
+
+    scenario: Scenario
+    played: Played
+    labels: tuple[str, ...] = ()
+    source: str = ""
+
+    def text(self, step: Step) -> str:
+        """A line of the script as it is written."""
+        written = self.source.splitlines()[step.span.line - 1 : step.span.end_line] if step.span.line else []
+        first = written[0].strip() if written else step.verb
+        return f"{first} …" if len(written) > 1 else first
+
+
+@frozen
+class Inquiry:
+    """Everything that was found out about one file.
+
+    wrong   messages, if the text is no spec or cannot be made finite
+    dead    actions and handlers that fired in no check (empty unless all checks ran)
+    vacuous how that is judged: "" there are none, "found", "waived", "expected", "missing" (none, but expected)
+    """
+
+    file: str
+    program: Program | None = None
+    wrong: tuple[Message, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    acted: tuple[Acted, ...] = ()
+    dead: tuple[str, ...] = ()
+    vacuous: str = ""
+
+    @property
+    def status(self) -> int:
+        """The exit status for this file alone."""
+        from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, worst
+
+        statuses = [c.report.status for c in self.checked]
+        for acted in self.acted:
+            failure = acted.played.failure
+            statuses.append(HOLDS if failure is None else UNKNOWN if failure.kind == "bound" else VIOLATED)
+        if self.vacuous in ("found", "missing"):
+            statuses.append(VIOLATED)
+        return worst([*statuses, WRONG if self.wrong else HOLDS])

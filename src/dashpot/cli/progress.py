@@ -1,0 +1,84 @@
+"""Long work: one live line on a terminal, else the same line at 1, 2, 5, 10, 30 s and each minute."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from dashpot.cli import console
+from dashpot.cli.console import grouped
+
+if TYPE_CHECKING:
+    from dashpot.checker.budget import Progress
+
+MOMENTS_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+REDRAW_S = 0.1
+MINUTE_S = 60.0
+
+
+class Ticker:
+    """Receives what a search has done so far and shows it on the standard error when it is time to.
+
+    clock   seconds that only grow; a test brings its own
+    stream  where to show; None: the standard error of now
+    """
+
+    def __init__(
+        self, title: str, clock: Callable[[], float], quiet: bool = False, stream: TextIO | None = None
+    ) -> None:
+        self._title = title
+        self._clock = clock
+        self._quiet = quiet
+        self._stream = sys.stderr if stream is None else stream
+        self._live = console.is_terminal(self._stream)
+        self._began_s = clock()
+        self._due_s = self._began_s + (REDRAW_S * 3 if self._live else MOMENTS_S[0])
+        self._queue = 0
+        self._drawn = False
+
+    def __call__(self, now: Progress) -> None:
+        """Takes how far a search is; shows it if a line is due."""
+        if self._quiet or self._clock() < self._due_s:
+            return
+        took_s = self._clock() - self._began_s
+        line = self._line(now, took_s)
+        self._queue = now.queue
+        if self._live:
+            columns = shutil.get_terminal_size((80, 24)).columns
+            self._draw("\r\033[K" + line[: max(columns - 1, 1)])
+            self._due_s = self._began_s + took_s + REDRAW_S
+        else:
+            console.err(line)
+            self._due_s = self._began_s + _next(took_s)
+
+    def _line(self, now: Progress, took_s: float) -> str:
+        # A breadth-first search has no honest percentage; whether the queue shrinks is what can be said.
+        trend = "growing" if now.queue > self._queue else "shrinking"
+        parts = [self._title, f"{grouped(now.transitions)} transitions", f"{grouped(now.states)} states"]
+        parts += [f"depth {now.depth}", f"queue {grouped(now.queue)} {trend}", f"{grouped(round(now.rate))}/s"]
+        parts += [f"{now.memory_bytes >> 20} MiB", f"{took_s:.0f} s"]
+        return "  ".join(parts)
+
+    def _draw(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._quiet = True
+        self._drawn = True
+
+    def done(self) -> None:
+        """Takes the live line away."""
+        if self._drawn and not self._quiet:
+            self._draw("\r\033[K")
+            self._drawn = False
+
+
+def _next(took_s: float) -> float:
+    """The first moment after `took_s` at which to speak again."""
+    for moment_s in MOMENTS_S:
+        if moment_s > took_s:
+            return moment_s
+    return (took_s // MINUTE_S + 1) * MINUTE_S

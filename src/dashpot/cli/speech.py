@@ -1,0 +1,50 @@
+"""Messages of the grammar and faults of the kernel, said on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dashpot.cli import console
+from dashpot.cli.files import read_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dashpot.grammar.report import Message
+    from dashpot.model.program import Program
+
+
+def load_spec(path: str) -> Program:
+    """The Program of a file. Raises Problem when it cannot be read, SpecRejected when it is wrong."""
+    from dashpot.grammar.load import load
+
+    read_spec(path)  # says in plain words why a file is no text at all
+    return load(path)
+
+
+def sources_of(messages: Iterable[Message]) -> dict[str, str]:
+    """The texts that messages point into, as far as they can be read."""
+    from dashpot.cli.problem import Problem
+
+    texts: dict[str, str] = {}
+    for message in messages:
+        for span in (message.span, *(span for span, _ in message.notes)):
+            if span.file and span.file not in texts:
+                try:
+                    texts[span.file] = read_spec(span.file)
+                except Problem:
+                    continue
+    return texts
+
+
+def say(messages: Iterable[Message], sources: Mapping[str, str] | None = None, to_stdout: bool = False) -> None:
+    """Prints messages in Elm's shape, on the standard error unless they are what was asked for."""
+    from dashpot.grammar.report import render
+
+    listed = list(messages)
+    stream = sys.stdout if to_stdout else sys.stderr
+    texts = sources_of(listed) if sources is None else sources
+    text = render(listed, texts, color=console.coloured(stream))
+    (console.out if to_stdout else console.err)(text, end="")

@@ -1,0 +1,1 @@
+"""What dashpot promises, one fact a test."""
