@@ -15,7 +15,7 @@ from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.core import Node
 from dashpot.model.interpret import evaluate, reads
 from dashpot.model.span import Span
-from dashpot.model.system import Label, System
+from dashpot.model.system import Label, Obligation, System
 
 SHOWN = 8
 """How many bindings, steps or states one list of a story names before it says "and N more"."""
@@ -33,7 +33,7 @@ class Binding:
 class Conjunct:
     """A part of the property that does not hold, in the words of the spec.
 
-    values    "true" or "false" in each state of the run
+    values    "true" or "false" in each state of the run; empty for what only one step owes
     bindings  the terms inside it
     """
 
@@ -95,6 +95,8 @@ def blame(stage: Stage, violated: Violated, sources: Mapping[str, str]) -> Blame
     """The failed conjuncts of a violated property, with their bindings."""
     states = seen_states(violated)
     rows = violated.trace.states
+    if violated.obligation is not None:
+        return Blame(states, (_broken(stage, violated.obligation, rows, sources),))
     parts, unwanted = _parts(violated)
     inner = {i for i, (span, _) in enumerate(parts) if any(_within(span, o) for o, _ in parts if o != span)}
     conjuncts = []
@@ -109,10 +111,16 @@ def blame(stage: Stage, violated: Violated, sources: Mapping[str, str]) -> Blame
     return Blame(states, tuple(conjuncts[:SHOWN]))
 
 
+def _broken(
+    stage: Stage, obligation: Obligation, rows: Sequence[Sequence[int]], sources: Mapping[str, str]
+) -> Conjunct:
+    """What a step owed and broke. It has no values in other states: it is asked of this step alone."""
+    text = source(sources, obligation.span) or obligation.what or obligation.property
+    return Conjunct(text, obligation.span, (), cell_bindings(stage, obligation.holds, rows))
+
+
 def _parts(violated: Violated) -> tuple[list[tuple[Span, Node]], bool]:
     """The parts of what was violated, and the truth value that is not wanted of them."""
-    if violated.obligation is not None:
-        return [(violated.obligation.span, violated.obligation.holds)], False
     if violated.goal is None:
         return [], False
     goal = violated.goal
@@ -167,10 +175,30 @@ def enabled(system: System, values: Sequence[int]) -> list[int]:
     return [i for i, u in enumerate(system.updates) if all(evaluate(g, cells, memo) for g in u.guard)]
 
 
+def deed(label: Label) -> str:
+    """What a step does, without who: "create Pod db-1" of a reconcile, "scale: patch Database db" of an action."""
+    named = label.action if label.action not in ("", "reconcile", "gone") else ""
+    if label.verb in ("act", "start", "end") and label.action:
+        return f"{label.action} {label.object}".rstrip()
+    what = f"{label.verb} {label.object}".rstrip()
+    return f"{named}: {what}" if named and named != label.verb else what
+
+
 def step_name(label: Label) -> str:
-    """A step in a few words: "DatabaseOperator create Pod db-1", "kubernetes tick"."""
-    what = label.verb if label.verb != "act" else label.action
-    return " ".join(part for part in (label.actor, what, label.object) if part)
+    """A step in a few words: "DatabaseOperator create Pod db-1", "clock tick"."""
+    return f"{label.actor} {deed(label)}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers, neighbours joined: "2, 4 to 6"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [", ".join(map(str, r)) if len(r) < 3 else f"{r[0]} to {r[-1]}" for r in runs]
+    return ", ".join(parts[:SHOWN]) + (" …" if len(parts) > SHOWN else "")
 
 
 def fairness(label: Label) -> tuple[str, ...]:
@@ -195,7 +223,7 @@ def _flips(found: Blame) -> tuple[str, ...]:
         if len(set(values)) == 1:
             lines.append(f"`{conjunct.text}` stays {values[0]} all the way round.")
         else:
-            held = ", ".join(str(s) for s in found.states if conjunct.values[s] == "true")
+            held = ranges([s for s in found.states if conjunct.values[s] == "true"])
             lines.append(f"`{conjunct.text}` is reached and lost again: true only after step {held}.")
     return tuple(lines)
 
@@ -218,11 +246,11 @@ def _why_loop(system: System, trace: Trace, kind: str) -> tuple[str, ...]:
     every = set(range(start, len(trace.states) - 1))
     lines = []
     for key, states in on.items():
-        off = ", ".join(str(s) for s in sorted(every - states)[:SHOWN])
+        off = ranges(sorted(every - states))
         if off:
             lines.append(f"`{names[key]}` never has to happen: it is possible at times, but not after step {off}.")
     if kind == "trapped":
-        lines.append("No step, fair or not, leads out of these states.")
+        lines.append("Faults and environment aside, no step leads out of these states.")
     elif not lines:
         lines.append("Every fair step that is possible happens in the loop; none is left that would have to break it.")
     lines = lines[:SHOWN] + ([f"… and {len(lines) - SHOWN} more."] if len(lines) > SHOWN else [])

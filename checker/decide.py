@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from attrs import field, frozen
 
 from dashpot.checker.budget import Budget, Progress
 from dashpot.checker.judge import DEFAULTS
-from dashpot.checker.live import HOT, LIVE, Liveness, is_waived
+from dashpot.checker.live import HOT, LIVE, HistoryNeeded, Liveness, is_waived
 from dashpot.checker.search import BOUND, breadth_first, depth_first
 from dashpot.checker.space import Breach, Space
-from dashpot.checker.verdict import KINDS, Holds, Report, Result, Unknown, Verdict, Violated
+from dashpot.checker.symmetry import Symmetries
+from dashpot.checker.unfold import TooLarge, Unfolded
+from dashpot.checker.verdict import KINDS, Holds, Report, Result, Trace, Unknown, Verdict, Violated
 from dashpot.model.core import Node
 from dashpot.model.lower.python import Backend, compile_system
 from dashpot.model.prune import prune
@@ -29,10 +32,12 @@ Waivers = Mapping[str, frozenset[tuple[str, str]]]
 class Exploration:
     """An explored world: what the report, the stories and the graphs are made of.
 
-    space     the search's tables; its backend knows the system that was really explored (pruned)
-    report    the verdicts, not yet held against expectations
+    system  the world as it was given; traces have its indices, and the initial values in cells that were pruned
+    space   the search's tables; its backend knows the system that was really explored (pruned)
+    report  the verdicts
     """
 
+    system: System
     space: Space
     report: Report
 
@@ -66,23 +71,68 @@ def explore(
     """
     started = time.process_time()
     pruned = prune(system)
-    backend = compile_system(pruned)
     asked = _asked(pruned, asks, waived or {}, defaults_only)
-    sights = [_sight(backend, goal) for goal in (*asked.safety, *asked.witnesses)]
-    enough = None if needed is None else _enough(asked, frozenset(needed))
-    if engine == "depth":
-        space = depth_first(backend, sights=sights, budget=budget, progress=progress, enough=enough)
-    else:
-        space = breadth_first(
-            backend, sights=sights, graph=bool(asked.live) or asked.hot, budget=budget, progress=progress, enough=enough
-        )
-    results = _results(space, asked)
+    run = _Run(compile_system(pruned), asked, needed, budget, progress, engine)
+    try:
+        space, results, groups = run.decide(symmetry)
+    except HistoryNeeded:
+        space, results, groups = run.decide(symmetry=False)
+    orbits_of = None
+    if cross_check and groups:
+        plain_space, plain_results, _ = run.decide(symmetry=False)
+        orbits_of = _compare(space, results, plain_space, plain_results)
     report = Report(
         check=name, states=len(space.states), transitions=space.transitions, depth=space.depth,
-        complete=space.complete, cpu_s=time.process_time() - started, results=tuple(results), symmetry=(),
-        never_fired=_never_fired(space), bounds=_bounds(space),
+        complete=space.complete, cpu_s=time.process_time() - started, results=tuple(results), symmetry=groups,
+        never_fired=_never_fired(space), bounds=_bounds(space), orbits_of=orbits_of,
     )  # fmt: skip
-    return Exploration(space, report)
+    return Exploration(system, space, report)
+
+
+@frozen
+class _Run:
+    """One search and its verdicts, with symmetry or without."""
+
+    backend: Backend
+    asked: _Asked
+    needed: Iterable[str] | None
+    budget: Budget | None
+    progress: Callable[[Progress], None] | None
+    engine: str
+
+    def decide(self, symmetry: bool) -> tuple[Space, list[Result], tuple[str, ...]]:
+        """The space, one line a property, and the names of the groups that were permuted."""
+        backend, asked = self.backend, self.asked
+        sights = [_sight(backend, goal) for goal in (*asked.safety, *asked.witnesses)]
+        enough = None if self.needed is None else _enough(asked, frozenset(self.needed))
+        if self.engine == "depth":
+            space = depth_first(backend, sights=sights, budget=self.budget, progress=self.progress, enough=enough)
+            return space, _results(space, asked, self.budget), ()
+        symmetries = Symmetries(backend)
+        groups = tuple(group.name for group in symmetries.groups) if symmetry else ()
+        space = breadth_first(
+            backend, sights=sights, graph=bool(asked.live) or asked.hot, budget=self.budget, progress=self.progress,
+            enough=enough, canon=symmetries.representative() if groups else None,
+        )  # fmt: skip
+        return space, _results(space, asked, self.budget), groups
+
+
+def _compare(space: Space, results: list[Result], plain_space: Space, plain_results: list[Result]) -> int | None:
+    """Hold an exploration under symmetry against one without: the number of states that the orbits stand for.
+
+    None when one of them is incomplete. Raises AssertionError when they contradict each other.
+    """
+    if not (space.complete and plain_space.complete):
+        return None
+    symmetries = Symmetries(space.backend)
+    total = sum(len(symmetries.orbit(state)) for state in space.states)
+    kinds = [
+        {r.property: getattr(r.verdict, "kind", type(r.verdict).__name__) for r in rs}
+        for rs in (results, plain_results)
+    ]
+    if total != len(plain_space.states) or kinds[0] != kinds[1]:
+        raise AssertionError(f"symmetry: {total} states, {kinds[0]}; without: {len(plain_space.states)}, {kinds[1]}")
+    return total
 
 
 def _asked(system: System, asks: Iterable[str] | None, waived: Waivers, defaults_only: bool) -> _Asked:
@@ -127,22 +177,26 @@ def _enough(asked: _Asked, needed: frozenset[str]) -> Callable[[Space], bool] | 
     return enough
 
 
-def _results(space: Space, asked: _Asked) -> list[Result]:
+def _results(space: Space, asked: _Asked, budget: Budget | None) -> list[Result]:
     """One line a property: the worst of its instances."""
     undecided = _undecided(space)
     verdicts: dict[str, list[Verdict]] = {}
     for k, goal in enumerate(asked.safety):
         at = space.sights[k]
         verdicts.setdefault(goal.property, []).append(undecided or Holds() if at is None else _unsafe(space, goal, at))
+    shown: dict[str, list[int]] = {}
     for k, goal in enumerate(asked.witnesses, len(asked.safety)):
         at = space.sights[k]
-        found: Verdict = undecided or Violated("safety", 0, space.path(0), goal, message="no reachable state shows it")
-        verdicts.setdefault(goal.property, []).append(found if at is None else Holds(space.path(at)))
+        shown.setdefault(goal.property, []).extend([] if at is None else [at])
+    for goal in asked.witnesses:
+        unseen = undecided or Violated("safety", 0, space.path(0), goal, message="no reachable state shows it")
+        first = shown[goal.property]
+        verdicts[goal.property] = [Holds(space.path(min(first))) if first else unseen]
     for name in asked.steps:
         breaches = [b for b in _breaches(space, asked) if b.obligation.property == name]
         verdicts.setdefault(name, []).extend([_bad_step(space, b) for b in breaches] or [undecided or Holds()])
     if space.graph and (asked.live or asked.hot):
-        _live(space, asked, undecided, verdicts)
+        _live(space, asked, undecided, verdicts, budget)
     elif asked.live or asked.hot:
         unjudged = Unknown("engine", "liveness needs the breadth-first engine")
         verdicts |= {name: [unjudged] for name in [*(g.property for g in asked.live), *([HOT] if asked.hot else [])]}
@@ -156,12 +210,27 @@ def plain(name: str, verdict: Verdict) -> Result:
     return Result(name, verdict, as_said=said)
 
 
-def _live(space: Space, asked: _Asked, undecided: Unknown | None, verdicts: dict[str, list[Verdict]]) -> None:
-    live = Liveness(space)
+def _live(
+    space: Space, asked: _Asked, undecided: Unknown | None, verdicts: dict[str, list[Verdict]], budget: Budget | None
+) -> None:  # fmt: skip
+    live: Liveness | Unfolded
+    live = Liveness(space) if space.canon is None else Unfolded(space, budget.states if budget is not None else None)
+    named: dict[str, list[Goal]] = {}
     for goal in asked.live:
-        verdicts.setdefault(goal.property, []).append(live.broken(goal) or undecided or Holds())
+        named.setdefault(goal.property, []).append(goal)
+    for name, goals in named.items():
+        verdicts[name] = _unless_too_large(partial(live.broken, goals)) or [undecided or Holds()]
     if asked.hot:
-        verdicts.setdefault(HOT, []).append(live.hot(asked.waived.get(HOT, frozenset())) or undecided or Holds())
+        hot = _unless_too_large(partial(live.hot, asked.waived.get(HOT, frozenset())))
+        verdicts[HOT] = hot or [undecided or Holds()]
+
+
+def _unless_too_large(judge: Callable[[], Sequence[Violated] | Violated | None]) -> list[Verdict]:
+    try:
+        found = judge()
+    except TooLarge:
+        return [Unknown("states", "what fairness has to be judged on stands for too many states")]
+    return [found] if isinstance(found, Violated) else list(found or ())
 
 
 def _undecided(space: Space) -> Unknown | None:
@@ -189,14 +258,27 @@ def _never_fired(space: Space) -> tuple[str, ...]:
 
 def _unsafe(space: Space, goal: Goal, at: int) -> Violated:
     trace = space.path(at)
-    return Violated(
-        "safety", len(trace.steps), trace, goal=goal, about=(goal.about, ""), message=f"{goal.property} breaks"
-    )
+    goal = _same(space, goal, trace)
+    message = f"{goal.property} does not hold here"
+    return Violated("safety", len(trace.steps), trace, goal=goal, about=(goal.about, ""), message=message)
+
+
+def _same(space: Space, goal: Goal, trace: Trace) -> Goal:
+    """The instance of a property that breaks in the last state of a run: symmetry may have renamed it."""
+    if space.canon is None:
+        return goal
+    state = space.backend.pack(trace.states[-1])
+    for other in space.backend.system.goals:
+        if other.property == goal.property and space.backend.predicate(_sight(space.backend, other))(state):
+            return other
+    return goal
 
 
 def _bad_step(space: Space, breach: Breach) -> Violated:
     trace = space.path(breach.state, breach.update)
-    obligation = breach.obligation
+    before = space.backend.pack(trace.states[-2])
+    broken = space.backend.broken(before, trace.steps[-1])
+    obligation = next((o for o in broken if o.property == breach.obligation.property), breach.obligation)
     message = obligation.what or f"a step breaks {obligation.property}"
     return Violated("safety", len(trace.steps), trace, obligation=obligation, about=obligation.about, message=message)
 

@@ -55,7 +55,7 @@ def examine(
     program: Program, check: Check, options: Options | None = None, system: System | None = None
 ) -> Exploration:
     """As `check`, with the explored space for graphs and stories."""
-    from dashpot.model.kernel.world import build
+    from dashpot.model.kernel.build import build
 
     options = options or Options()
     world = build(program, check) if system is None else system

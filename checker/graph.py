@@ -2,7 +2,7 @@
 
 Boxes are green where the goal holds, red where it fails, amber where both occur. Boxes that no step leaves,
 alone or together, stand in a frame of the same colours. Edges are coloured by actor; what need not happen
-(faults, environment) is dotted and has no say in the layout.
+(faults, environment) is dotted and has little say in the layout.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ _RUN = "#c99a1b"
 _FONT = "Helvetica,Arial,DejaVu Sans,sans-serif"
 _GROUND = "#faf9f6"
 _ZEROS = ("0", "false")
+_BARE = 'BORDER="0" CELLBORDER="0" CELLSPACING="6" CELLPADDING="3"'
+_CELLS = 5
+"""Entries in a line of the legend."""
+
 _NAMES = 2
 """Actions that one edge names before it says how many more."""
 
@@ -79,8 +83,11 @@ def source(result: Quotient) -> graphviz.Digraph:
     picture.attr("edge", fontname=_FONT, fontsize="9", arrowsize="0.6", penwidth="1.1")
     _boxes(picture, result)
     colors = actor_colors(result.bundles)
+    reached = {b.target for b in result.bundles if b.role == "step"}
     for bundle, both in _paired(result.bundles):
         look = _edge(bundle, colors) | ({"dir": "both"} if both else {})
+        if bundle.role != "step" and bundle.target in reached:
+            look["constraint"] = "false"
         picture.edge(f"b{bundle.source}", f"b{bundle.target}", **look)
     return picture
 
@@ -155,7 +162,7 @@ def _edge(bundle: Bundle, colors: dict[str, str]) -> dict[str, str]:
     look = {"label": " " + ", ".join(names[:_NAMES]) + more + " ", "color": color, "fontcolor": color}
     look["tooltip"] = f"{bundle.actor}: " + ", ".join(f"{name} ×{count}" for name, count in bundle.actions)
     if bundle.role != "step":
-        look |= {"style": "dotted", "constraint": "false"}
+        look |= {"style": "dotted", "weight": "0"}
     if bundle.run:
         look |= {"penwidth": "3", "color": _RUN}
     return look
@@ -180,7 +187,9 @@ def _legend(result: Quotient) -> str:
     counted += f" ({result.hidden} more not near the run)" if result.hidden else ""
     counted += "" if result.complete else "; not all states were explored"
     cells.append(f'<TD BORDER="0"><FONT COLOR="{_SOFT}">{counted}</FONT></TD>')
-    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="8" CELLPADDING="4"><TR>{"".join(cells)}</TR></TABLE>>'
+    lines = ["".join(cells[i : i + _CELLS]) for i in range(0, len(cells), _CELLS)]
+    rows = "".join(f'<TR><TD ALIGN="LEFT"><TABLE {_BARE}><TR>{line}</TR></TABLE></TD></TR>' for line in lines)
+    return f"<<TABLE {_BARE}>{rows}</TABLE>>"
 
 
 def _escaped(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
@@ -34,17 +34,25 @@ class Candidate:
     component: Component
 
 
+class HistoryNeeded(Exception):
+    """Whether a goal is owed depends on how a state was reached, and the space does not know all ways to it."""
+
+
 class Liveness:
-    """The liveness verdicts of one explored space (kept with its graph, without symmetry)."""
+    """The liveness verdicts of one explored space of real states, kept with its graph."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
         self.graph: Masked = mask(space)
         self.fair: list[Component] = fair_components(self.graph)
-        self._depths: dict[int, int] = {0: 0}
+        self._depths: dict[int, int] = {0: len(space.prefix.steps) if space.prefix else 0}
 
-    def broken(self, goal: Goal) -> Violated | None:
-        """How a goal can fail for ever, by the worst kind and the shortest lasso found; None when it cannot."""
+    def broken(self, goals: Sequence[Goal]) -> list[Violated]:
+        """How goals can fail for ever: for each that can, the worst kind and the shortest lasso found."""
+        found = map(self._broken, goals)
+        return [violated for violated in found if violated is not None]
+
+    def _broken(self, goal: Goal) -> Violated | None:
         terms = self.space.backend.system.terms
         lasting = goal.op in ("converges", "stabilizes")
         region = terms.and_(goal.alive, goal.premise if lasting else terms.not_(goal.body))
@@ -56,7 +64,10 @@ class Liveness:
             parts = [part for part in parts if any(fails(self.space.states[m]) for m in part.members)]
         elif goal.op != "recurs" and parts:
             owed = self._owed(goal)
-            parts = [part for part in parts if owed[part.members[0]]]
+            kept = [part for part in parts if any(owed[m] for m in part.members)]
+            if self.space.prefix is not None and len(kept) < len(parts):
+                raise HistoryNeeded
+            parts = kept
         candidates = [Candidate(_kind(part), part) for part in parts]
         if not candidates:
             return None
@@ -136,6 +147,8 @@ class Liveness:
             for state, b in enumerate(bits):
                 if b & 0b010:
                     owe(state)
+        elif space.prefix is not None:
+            raise HistoryNeeded
         else:
             owe(0)
             for state in range(space.expanded):
@@ -146,7 +159,8 @@ class Liveness:
             state = queue.popleft()
             if state < space.expanded:
                 for target in space.targets[space.offsets[state] : space.offsets[state + 1]]:
-                    owe(target)
+                    if target < len(bits):
+                        owe(target)
         return owed
 
     def _choose(
@@ -217,15 +231,3 @@ def is_waived(change: tuple[str, str], waived: Waived) -> bool:
 def _blame(label: Label, waived: Waived) -> tuple[str, str]:
     paths = [path for kind, path in label.changes if not is_waived((kind, path), waived)]
     return label.object, paths[0] if paths else ""
-
-
-def judge(space: Space, goals: Iterable[Goal]) -> list[tuple[Goal, Violated]]:
-    """The liveness goals of a space that can fail, with the evidence for each."""
-    live = Liveness(space)
-    found = []
-    for goal in goals:
-        if goal.op in LIVE:
-            violated = live.broken(goal)
-            if violated is not None:
-                found.append((goal, violated))
-    return found

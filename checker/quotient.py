@@ -19,6 +19,7 @@ from dashpot.checker.blame import value_text
 from dashpot.checker.component import strong
 from dashpot.checker.space import Space
 from dashpot.model.core import Node
+from dashpot.model.interpret import evaluate
 from dashpot.model.system import Goal, Label, System
 
 LIMIT = 400
@@ -208,15 +209,16 @@ def _bundles(system: System, flows: dict[tuple[int, int], Counter[int]], boxes: 
 
 
 def followed(result: Quotient, space: Space, view: View, states: Iterable[Sequence[int]], radius: int) -> Quotient:
-    """Only the boxes within `radius` bundles of a run, with the run marked; `states` are its unpacked states."""
-    backend = space.backend
-    tests = backend.predicates([node for _, node in view])
+    """Only the boxes within `radius` bundles of a run, with the run marked; `states` are its unpacked states.
+
+    Raises KeyError when the run leads through no box of this space: it belongs to another.
+    """
+    system = space.backend.system
     by_values = {box.values: i for i, box in enumerate(result.boxes)}
     walk = []
     for values in states:
-        packed = backend.pack(values)
-        key = (value_text(node, test(packed), backend.system) for (_, node), test in zip(view, tests, strict=True))
-        walk.append(by_values[tuple(key)])
+        key = tuple(value_text(node, evaluate(node, values.__getitem__), system) for _, node in view)
+        walk.append(by_values[key])
     steps = set(pairwise(walk))
     near = _around(result.bundles, walk, radius)
     return _kept(result, near, set(walk), steps)

@@ -16,6 +16,7 @@ from dashpot.checker.verdict import Violated
 from dashpot.model.system import Label
 
 WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
+PAUSES = ("pause", "partition", "down")
 RESTARTS = ("crash", "stale_restart", "timeout", "down")
 
 
@@ -26,12 +27,14 @@ class StaleRead:
     step     the step that it decided, from 0
     missing  the steps whose change had not arrived, from 1
     unseen   the cache shows no such object
+    fields   fields that the cache shows otherwise than the store
     """
 
     step: int
     object: str
     missing: tuple[int, ...]
     unseen: bool
+    fields: frozenset[str] = frozenset()
 
 
 @frozen
@@ -51,7 +54,7 @@ def remedy(facts: Facts) -> tuple[str, ...]:
     named = _BY_PROPERTY.get(facts.property)
     found = dict.fromkeys(named(facts)) if named else {}
     if not found:
-        for rule in (_fight, _stale_write, _cut_off, _unwoken, _same_again):
+        for rule in _BY_KIND[facts.violated.kind]:
             found.update(dict.fromkeys(rule(facts)))
     return tuple(found)[:3]
 
@@ -61,7 +64,7 @@ def _last_write(facts: Facts) -> Label | None:
 
 
 def _lost_update(facts: Facts) -> Iterator[str]:
-    write = facts.labels[-1] if facts.labels else None
+    write = _last_write(facts)
     verb = f"{write.verb} of {write.object}" if write else "write"
     yield (
         f"Let the {verb} fail when the object has changed since it was read: `update`, or `patch … if unchanged`, "
@@ -117,7 +120,8 @@ def _stale_write(facts: Facts) -> Iterator[str]:
     told: set[str] = set()
     for read in reversed(facts.stale):
         label = facts.labels[read.step]
-        if label.verb not in WRITES or label.role != "step" or label.verb in told:
+        written = facts.scenes[read.step].truth != facts.scenes[read.step + 1].truth
+        if label.verb not in WRITES or label.role != "step" or label.verb in told or not written:
             continue
         told.add(label.verb)
         yield _fresher(facts, read, label)
@@ -137,6 +141,8 @@ def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
             f"Step {step} destroys by a cache that is out of date: read {read.object} live just before, "
             "or delete `if unchanged`, so that a newer version refuses."
         )
+    if read.fields & {c.field for c in compared(*(facts.scenes[i].objects() for i in (read.step, step)))}:
+        return next(_lost_update(facts))
     return (
         f"Step {step} writes a decision that is older than the store: `update` with its version, or "
         f"`if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
@@ -167,6 +173,20 @@ def _cut_off(facts: Facts) -> Iterator[str]:
             )
 
 
+def _outdated(facts: Facts) -> Iterator[str]:
+    """The last step was taken by what an actor remembered from before it stood still."""
+    last = facts.labels[-1] if facts.labels else None
+    if last is None or last.role != "step":
+        return
+    for i, label in enumerate(facts.labels):
+        if label.role == "fault" and label.verb in PAUSES and label.actor == last.actor:
+            yield (
+                f"{last.actor} acts by what it knew before step {i + 1} ({label.verb}): let the write itself carry "
+                "the proof (`if unchanged`, a fencing number), since time may pass before any call."
+            )
+            return
+
+
 def _unwoken(facts: Facts) -> Iterator[str]:
     """A controller sleeps although a kind that it reads has changed since it last looked."""
     if facts.violated.kind != "stuck":
@@ -174,7 +194,8 @@ def _unwoken(facts: Facts) -> Iterator[str]:
     stage, values = facts.stage, facts.violated.trace.states[-1]
     reads: dict[str, set[str]] = {}
     for update in stage.system.updates:
-        reads.setdefault(update.label.actor, set()).update(kind for kind, _ in update.label.reads)
+        if update.label.verb != "deliver":
+            reads.setdefault(update.label.actor, set()).update(kind for kind, _ in stage.decisive(update))
     for actor, kinds in reads.items():
         if not asleep(stage.system, actor, values):
             continue
@@ -219,3 +240,12 @@ def _same_again(facts: Facts) -> Iterator[str]:
     writes = [label for label in facts.labels[start:] if label.verb in WRITES and label.role == "step"]
     if writes and len({label.actor for label in writes}) == 1:
         yield from _hot_loop(facts)
+
+
+_BY_KIND: dict[str, tuple[Callable[[Facts], Iterator[str]], ...]] = {
+    "safety": (_stale_write, _cut_off, _outdated),
+    "stuck": (_unwoken, _cut_off, _stale_write),
+    "trapped": (_fight, _stale_write, _same_again),
+    "loop": (_fight, _stale_write, _same_again),
+}
+"""The rules that may explain each kind of violation, the likeliest first."""

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from attrs import evolve, field, frozen
 
+from dashpot.checker.retrace import retrace
 from dashpot.checker.story import Story
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.system import System
@@ -85,7 +86,8 @@ def run_of(
     system: System, violated: Violated, story: Story, *, spec: str, text: str, check: str, seed: int | None = None
 ) -> Run:
     """A violation as a run. `text` is the spec's text, of which only the hash is kept beside the quoted files."""
-    updates = [system.updates[i].label for i in violated.trace.steps]
+    trace = retrace(system, violated.trace)
+    updates = [system.updates[i].label for i in trace.steps]
     run = Run(
         spec=spec,
         spec_hash=text_hash(text),
@@ -94,10 +96,10 @@ def run_of(
         kind=violated.kind,
         seed=seed,
         columns=tuple(Column(c.name, c.lo, c.hi, c.texts) for c in system.cells),
-        states=violated.trace.states,
-        steps=violated.trace.steps,
+        states=trace.states,
+        steps=trace.steps,
         labels=tuple(" ".join(p for p in (u.actor, u.action, u.verb, u.object, *u.detail) if p) for u in updates),
-        loop=violated.trace.loop,
+        loop=trace.loop,
         story=evolve(story, replay=""),
     )
     return evolve(run, id=_identity(run))

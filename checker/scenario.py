@@ -1,13 +1,7 @@
 """A scenario: one schedule through the world, step by step, and what came of it.
 
-The kernel builds the world of a scenario as an ordinary `System` in which each scripted write is an update of
-its own. How a script is recognised in it (`model.kernel` builds it, this module plays it):
-
-- updates of the write on line `i` of `Scenario.steps` carry the label `actor="scenario"`, `action=str(i)`;
-  one for each outcome and choice; they are disabled for nobody else's sake and taken by the script only
-- the predicate of the assert on line `i` is observed under the name `assert i`
-- faults have as much budget as the script injects, and ticks are free: the script says when time passes
-- deliveries carry the verb "deliver", the cache's actor, and the kind as the first word of `object`
+`script` builds its world, this module plays it, always in the same order: scripted writes where the script has
+them, and in between fair steps in turn.
 """
 
 from __future__ import annotations
@@ -16,18 +10,20 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
+from dashpot.checker.script import ROOMS, SCRIPT, assertion, build_scenario
 from dashpot.checker.verdict import Trace
 from dashpot.model.automaton import ERRORS
+from dashpot.model.core import Node
 from dashpot.model.lower.python import Backend, compile_system
-from dashpot.model.program import Scenario, Step
+from dashpot.model.program import Program, Scenario, Step
 from dashpot.model.span import Span
-from dashpot.model.system import Label, System
-
-SCRIPT = "scenario"
-"""The actor of scripted writes."""
+from dashpot.model.system import Goal, Label, System
 
 LONGEST_SETTLE = 10_000
 """Steps after which a settle that neither ends nor returns to a state it was in is given up."""
+
+FORCED = "delivers the oldest change"
+"""How the kernel's labels say that a full list of undelivered changes gave way."""
 
 
 @frozen
@@ -58,9 +54,14 @@ class Failure:
 
 @frozen
 class Played:
-    """What a scenario did. `broken`: properties that some step broke on the way, as (property, sentence)."""
+    """What a scenario did.
+
+    system   the world that it was played in
+    broken   properties that broke on the way, as (property, sentence), each once
+    """
 
     scenario: str
+    system: System
     trace: Trace
     lines: tuple[Line, ...]
     failure: Failure | None = None
@@ -75,6 +76,19 @@ class _Stop(Exception):
         self.loop = loop
 
 
+def perform(program: Program, scenario: Scenario) -> Played:
+    """Builds the world of a scenario, as large as its script needs, and plays it.
+
+    Raises `SpecError` when it cannot be made finite.
+    """
+    played = play(build_scenario(program, scenario, ROOMS[0]), scenario)
+    for room in ROOMS[1:]:
+        if played.failure is None or played.failure.kind != "bound":
+            break
+        played = play(build_scenario(program, scenario, room), scenario)
+    return played
+
+
 def play(system: System, scenario: Scenario) -> Played:
     """Runs the script to its end or to the first line that fails."""
     player = _Player(system, compile_system(system))
@@ -86,9 +100,9 @@ def play(system: System, scenario: Scenario) -> Played:
         except _Stop as stop:
             lines.append(Line(index, first, len(player.steps)))
             failure = Failure(stop.kind, index, stop.message, step.span)
-            return Played(scenario.name, player.trace(stop.loop), tuple(lines), failure, tuple(player.broken))
+            return player.played(scenario, lines, failure, stop.loop)
         lines.append(Line(index, first, len(player.steps)))
-    return Played(scenario.name, player.trace(None), tuple(lines), None, tuple(player.broken))
+    return player.played(scenario, lines)
 
 
 class _Player:
@@ -98,14 +112,23 @@ class _Player:
         self._system = system
         self._backend = backend
         self._held: list[tuple[str, str | None]] = []
-        self._observed = dict(system.observed)
+        self._timeouts: list[str | None] = []
+        self._watched = [
+            g for g in system.goals if g.op in ("always", "never") and not g.property.startswith("assert ")
+        ]
+        self._bad = backend.bits([_against(system, g) for g in self._watched])
         self._turns = _turns(system)
         self.states: list[int] = [backend.initial]
         self.steps: list[int] = []
-        self.broken: list[tuple[str, str]] = []
+        self.broken: dict[str, str] = {}
+        self._freeze()
+        self._look()
 
-    def trace(self, loop: int | None) -> Trace:
-        return Trace(tuple(map(self._backend.unpack, self.states)), tuple(self.steps), loop)
+    def played(
+        self, scenario: Scenario, lines: list[Line], failure: Failure | None = None, loop: int | None = None
+    ) -> Played:
+        trace = Trace(tuple(map(self._backend.unpack, self.states)), tuple(self.steps), loop)
+        return Played(scenario.name, self._system, trace, tuple(lines), failure, tuple(self.broken.items()))
 
     def line(self, index: int, step: Step) -> None:
         match step.verb:
@@ -120,7 +143,7 @@ class _Player:
             case "tick":
                 self._tick(step.count)
             case "inject":
-                self._inject(step.fault or "", step.target)
+                self._inject(step)
             case "assert":
                 self._assert(index)
             case _:
@@ -132,8 +155,7 @@ class _Player:
             "this write cannot be done here: its object does not exist",
         )
         error = next((word for word in label.detail if word in ERRORS), None)
-        handled = () if step.call is None else [name for name, _ in step.call.handlers]
-        if error is not None and error not in handled:
+        if error is not None:
             raise _Stop("refused", f"the API server refused this write: {error}")
 
     def _hold(self, kind: str, actor: str | None) -> None:
@@ -152,12 +174,28 @@ class _Player:
         for _ in range(count):
             self._take(lambda label: label.verb == "tick", "time cannot pass here: no age in this world matters")
 
-    def _inject(self, fault: str, target: str | None) -> None:
-        whom = f" {target}" if target else ""
-        self._take(lambda label: _hits(label, fault, target), f"the fault {fault}{whom} cannot happen here")
+    def _inject(self, step: Step) -> None:
+        fault = step.fault or ""
+        if fault == "timeout":
+            self._timeouts.append(step.target)  # it hits the next call
+            return
+        whom = " ".join(part for part in (fault, step.target, f"for {step.actor}" if step.actor else "") if part)
+        self._take(lambda label: _hits(label, step), f"the fault {whom} cannot happen here")
+        if fault == "stale_restart":
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """An API server that lags shows the world as it was when the script began, or at the last stale restart."""
+        for index, after in self._enabled():
+            label = self._system.updates[index].label
+            if label.role == "fault" and label.verb == "freeze":
+                self._do(index, after)
+                return self._freeze()
+        return None
 
     def _assert(self, index: int) -> None:
-        if not self._backend.predicate(self._observed[f"assert {index}"])(self.states[-1]):
+        goal = next(g for g in self._system.goals if g.property == assertion(index))
+        if not self._backend.predicate(goal.body)(self.states[-1]):
             raise _Stop("assert", "this does not hold")
 
     def _take(self, wanted: Callable[[Label], bool], otherwise: str) -> Label:
@@ -179,8 +217,21 @@ class _Player:
         self.states.append(after)
         for duty in self._backend.broken(before, index):
             if duty.property == "@bound":
-                raise _Stop("bound", f"the scope is too small for this scenario: {duty.what}")
-            self.broken.append((duty.property, duty.what or " ".join(duty.about)))
+                raise _Stop("bound", f"no room is large enough for this scenario: {duty.what}")
+            self.broken.setdefault(duty.property, duty.what or " ".join(duty.about))
+        overrun = next((word for word in self._system.updates[index].label.detail if FORCED in word), None)
+        if overrun is not None and any(kind in overrun for kind, _ in self._held):
+            raise _Stop("bound", "more changes are held than any room has place for")
+        self._look()
+
+    def _look(self) -> None:
+        """Notes the properties that the state breaks."""
+        bits = self._bad(self.states[-1])
+        for place, goal in enumerate(self._watched):
+            if bits >> place & 1:
+                self.broken.setdefault(
+                    goal.property, f"after step {len(self.steps)}" + (f", for {goal.about}" if goal.about else "")
+                )
 
     def _settle(self) -> None:
         """Fair steps in turn, each actor's actions one after the other, until none changes anything.
@@ -211,8 +262,21 @@ class _Player:
         may = [(i, after) for i, after in self._enabled() if after != state and self._goes_on(i)]
         if not may:
             return None
+        late = self._timed_out()
+        if late is not None:
+            return late
         behind = [choice for choice in may if self._turns[choice[0]] >= turn]
         return min(behind or may, key=lambda choice: (self._turns[choice[0]], choice[0]))
+
+    def _timed_out(self) -> tuple[int, int] | None:
+        """A call that an injected time-out hits, if one is due."""
+        for place, target in enumerate(self._timeouts):
+            for index, after in self._enabled():
+                label = self._system.updates[index].label
+                if label.role == "fault" and "Timeout" in label.detail and _is(label.actor, target):
+                    del self._timeouts[place]
+                    return index, after
+        return None
 
     def _goes_on(self, index: int) -> bool:
         label = self._system.updates[index].label
@@ -232,10 +296,19 @@ def _delivers(label: Label, kind: str, actor: str | None) -> bool:
     return label.verb == "deliver" and label.object.partition(" ")[0] == kind and _is(label.actor, actor)
 
 
-def _hits(label: Label, fault: str, target: str | None) -> bool:
-    if label.role != "fault" or label.verb != fault:
+def _hits(label: Label, step: Step) -> bool:
+    """Whether a step is the fault that a line injects. Faults of caches aim at a kind, for an actor or any."""
+    if label.role != "fault" or label.verb != step.fault:
         return False
-    return _is(label.actor, target) or target in label.object.split(" ")
+    if step.fault in ("relist", "drop"):
+        return step.target in (None, label.object.partition(" ")[0]) and _is(label.actor, step.actor)
+    return _is(label.actor, step.target) or step.target in label.object.split(" ")
+
+
+def _against(system: System, goal: Goal) -> Node:
+    """The states that break an `always` or `never`."""
+    g = system.terms
+    return g.and_(goal.alive, goal.premise, goal.body if goal.op == "never" else g.not_(goal.body))
 
 
 def _is(instance: str, actor: str | None) -> bool:

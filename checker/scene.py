@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from dashpot.model.system import Cell, System
+from dashpot.model.interpret import reads
+from dashpot.model.system import Cell, System, Update
 
 Key: TypeAlias = tuple[str, int]
 """An object's place in the scope: (kind, slot); slot -1 for a kind that has no slots."""
@@ -23,11 +24,17 @@ Key: TypeAlias = tuple[str, int]
 QUIET = frozenset({"present", "name", "uid", "resourceVersion", "incarnation", "slot", "between"})
 """Paths that identify an object or a version: its name shows them, and their numbers mean nothing to a reader."""
 
+KEPT = frozenset({"generation", "creationTimestamp"})
+"""Fields that the API server keeps by itself: a change of them is no news beside the one that it follows from."""
+
 _DUTIES = ("own.", "owed.")
 """Fields of a pending change that say whom it wakes, and nothing of the object."""
 
 ZEROS = frozenset({"null", "false", "0", "", "[]", "{}", "none", "no", "absent"})
 """Texts of a field that say as much as leaving it out, when a new object is described."""
+
+_OWN = ("store", "local", "memory", "control")
+"""Areas into which what a step has read flows because the spec says so."""
 
 _SLOT = re.compile(r"(\w+)\[(\d+)\]")
 
@@ -51,7 +58,8 @@ class Item:
 
     def summary(self) -> str:
         """The fields that are more than their zero, on one line: "owner = db, spec.members = 2"."""
-        return ", ".join(f"{path} = {text}" for path, text in self.fields.items() if text.lower() not in ZEROS)
+        pairs = ((p, t) for p, t in self.fields.items() if p not in KEPT and t.lower() not in ZEROS)
+        return ", ".join(f"{path} = {text}" for path, text in pairs)
 
 
 @frozen
@@ -118,11 +126,15 @@ class Stage:
         self._caches: dict[str, dict[Key, dict[str, Cell]]] = defaultdict(lambda: defaultdict(dict))
         self._pending: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
         self._private: dict[str, list[Cell]] = defaultdict(list)
+        acting = {update.label.actor for update in system.updates}
         for cell in system.cells:
-            self._sort(cell)
+            self._sort(cell, acting)
         self._names = _names(system)
 
-    def _sort(self, cell: Cell) -> None:
+    def _sort(self, cell: Cell, acting: set[str]) -> None:
+        """Put a cell in its place. Caches of none that acts (an old API server) are nobody's view and stay out."""
+        if cell.area in ("cache", "pending") and cell.actor not in acting:
+            return
         if cell.area == "store":
             self._truth[cell.kind, cell.slot][cell.path] = cell
         elif cell.area == "cache":
@@ -140,9 +152,25 @@ class Stage:
             kinds.setdefault(actor, {})[kind] = None
         return {actor: tuple(seen) for actor, seen in kinds.items()}
 
-    def cells(self, area: str, actor: str = "") -> Iterator[Cell]:
-        """The cells of one area, of one actor where one is given."""
-        return (c for c in self.system.cells if c.area == area and (not actor or c.actor == actor))
+    def decisive(self, update: Update) -> dict[Key, set[str]]:
+        """The cached objects that a step depends on, with the fields of them that it reads.
+
+        Read from the update itself: what its guard tests and what flows into the store, locals and memory.
+        Where it reads none, all fields of the objects that its label names.
+        """
+        cells, actor = self.system.cells, update.label.actor
+        nodes = [*update.guard, *(node for index, node in update.assigns if cells[index].area in _OWN)]
+        found: dict[Key, set[str]] = {}
+        for cell in (cells[index] for index in reads(nodes)):
+            if cell.area == "cache" and cell.actor == actor:
+                found.setdefault((cell.kind, cell.slot), set()).add(cell.path)
+        if not found:
+            kept = self._caches.get(actor, {})
+            wanted = set(update.label.reads)
+            for key, fields in kept.items():
+                if key in wanted or (key[0], -1) in wanted:
+                    found[key] = set(fields)
+        return found
 
     def title(self, key: Key, values: Sequence[int] | None = None) -> str:
         """What people call an object: by its name cell in `values`, else as the labels call it."""
@@ -252,6 +280,6 @@ def compared(before: Mapping[Key, Item], after: Mapping[Key, Item], where: str =
             result.append(Change(old.title, "", old.summary(), None, where, actor))
         elif old is not None and new is not None:
             for path, text in new.fields.items():
-                if old.fields.get(path) != text:
+                if path not in KEPT and old.fields.get(path) != text:
                     result.append(Change(new.title, path, old.fields.get(path), text, where, actor))
     return result

@@ -27,6 +27,7 @@ class Space:
     """The states of a system that a search has reached, in order of discovery (state 0 is the start).
 
     graph      the edges were kept
+    prefix     how the start was reached, if it is not that of the system
     states     packed; canonical representatives when `canon` is given
     parents    index of the state from which each was first reached (the start is its own parent)
     expanded   number of states whose successors are all known: states[:expanded]
@@ -45,6 +46,7 @@ class Space:
     backend: Backend
     canon: Callable[[int], int] | None = None
     graph: bool = False
+    prefix: Trace | None = None
     states: list[int] = field(factory=list)
     parents: array[int] = field(factory=lambda: array("I"))
     expanded: int = 0
@@ -75,24 +77,20 @@ class Space:
 
         Raises AssertionError when the run does not follow the search: the backend contradicts itself.
         """
-        return self.run([self.states[i] for i in self.chain(index)][1:], update)
-
-    def run(self, wanted: list[int], update: int | None = None) -> Trace:
-        """The run from the start through the given states (representatives, if symmetry is used)."""
         backend = self.backend
-        state = backend.initial
-        states, steps = [state], []
-        for target in wanted:
-            index, state = self._step(state, target)
-            steps.append(index)
-            states.append(state)
+        found = self.prefix or Trace((backend.unpack(backend.initial),), ())
+        state = backend.pack(found.states[-1])
+        states, steps = list(found.states), list(found.steps)
+        for passed in self.chain(index)[1:]:
+            taken, state = self._step(state, self.states[passed])
+            steps.append(taken)
+            states.append(backend.unpack(state))
         if update is not None:
-            found = backend.successors(state)
-            index, state = self.mirrored(states[-1], found, update)
-            steps.append(index)
-            states.append(state)
+            taken, state = self._mirrored(state, update)
+            steps.append(taken)
+            states.append(backend.unpack(state))
         backend.alarms.clear()
-        return Trace(tuple(backend.unpack(s) for s in states), tuple(steps))
+        return Trace(tuple(states), tuple(steps))
 
     def extend(self, trace: Trace, updates: Sequence[int]) -> Trace:
         """A run and some updates more, each of which must be able to fire."""
@@ -100,32 +98,14 @@ class Space:
         state = backend.pack(trace.states[-1])
         states = list(trace.states)
         for update in updates:
-            pairs = dict(zip(*[iter(backend.successors(state))] * 2, strict=True))
-            state = pairs[update]
+            state = self._fire(state, update)
             states.append(backend.unpack(state))
         backend.alarms.clear()
         return Trace(tuple(states), trace.steps + tuple(updates))
 
-    def mirrored(self, state: int, found: list[int], update: int) -> tuple[int, int]:
-        """The step of `state` that stands for `update` fired in its representative."""
-        if self.canon is not None:
-            there = self.canon(state)
-            pairs = dict(zip(*[iter(self.backend.successors(there))] * 2, strict=True))
-            goal, label = self.canon(pairs[update]), self.backend.system.updates[update].label
-            for index, target in zip(found[::2], found[1::2], strict=True):
-                other = self.backend.system.updates[index].label
-                if self.canon(target) == goal and (other.actor, other.verb, other.action) == (
-                    label.actor, label.verb, label.action,
-                ) and self._same_breach(there, update, state, index):  # fmt: skip
-                    return index, target
-        for index, target in zip(found[::2], found[1::2], strict=True):
-            if index == update:
-                return index, target
-        raise AssertionError("the path of the search cannot be run again")
-
-    def _same_breach(self, there: int, update: int, here: int, index: int) -> bool:
-        then = sorted(o.property for o in self.backend.broken(there, update))
-        return then == sorted(o.property for o in self.backend.broken(here, index))
+    def _fire(self, state: int, update: int) -> int:
+        pairs = self.backend.successors(state)
+        return pairs[pairs[::2].index(update) * 2 + 1]
 
     def _step(self, state: int, target: int) -> tuple[int, int]:
         found = self.backend.successors(state)
@@ -133,3 +113,18 @@ class Space:
             if (successor if self.canon is None else self.canon(successor)) == target:
                 return index, successor
         raise AssertionError("the path of the search cannot be run again")
+
+    def _mirrored(self, state: int, update: int) -> tuple[int, int]:
+        """The step of a real state that its representative takes by `update`: same end, same obligations broken."""
+        if self.canon is None:
+            return update, self._fire(state, update)
+        there = self.canon(state)
+        end, broken = self.canon(self._fire(there, update)), self._broken(there, update)
+        found = self.backend.successors(state)
+        for index, successor in zip(found[::2], found[1::2], strict=True):
+            if self.canon(successor) == end and self._broken(state, index) == broken:
+                return index, successor
+        raise AssertionError("a step of the search cannot be taken again")
+
+    def _broken(self, state: int, update: int) -> list[str]:
+        return sorted(obligation.property for obligation in self.backend.broken(state, update))

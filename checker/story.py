@@ -6,17 +6,18 @@ nothing else, and a saved run holds it whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from dashpot.checker.blame import Blame, blame, source, why_nothing_helps
+from dashpot.checker.blame import Blame, blame, deed, source, why_nothing_helps
 from dashpot.checker.flight import Difference, Flight, differing, flights
 from dashpot.checker.remedy import Facts, StaleRead, remedy
+from dashpot.checker.retrace import retraced
 from dashpot.checker.scene import Change, Key, Scene, Stage, compared
 from dashpot.checker.verdict import Violated
 from dashpot.model.span import Span
-from dashpot.model.system import System, Update
+from dashpot.model.system import Label, System, Update
 
 
 @frozen
@@ -50,8 +51,9 @@ class StoryStep:
     """One step.
 
     number     counted from 1; state `number` of the run is the one that it leads to
-    verb       as in the label; for an action without a call the action's name
-    detail     outcome and arguments as people read them
+    verb       as in the label; for a pass without a call the name of its action
+    deed       the step in words, without the actor: "create Pod db-1", "scale: patch Database db"
+    detail     outcome and arguments as people read them, as far as changes do not say them
     role       step | fault | environment
     changes    what it changed: the store first, then the actor's cache or memory
     looked     whether it decided by cached objects, `stale`: those of them that were out of date
@@ -63,6 +65,7 @@ class StoryStep:
     number: int
     actor: str
     verb: str
+    deed: str
     action: str
     object: str
     detail: tuple[str, ...]
@@ -117,10 +120,12 @@ def story(
 ) -> Story:
     """The story of a violation.
 
-    `sources` gives the text of each file; a missing file only costs the quoted lines. `property` names what
-    was violated where neither goal nor obligation does (the default properties over components).
+    `system` may be the whole world of which a pruned one was searched: its states are walked anew. `sources` gives
+    the text of each file; a missing file only costs the quoted lines. `property` names what was violated where
+    neither goal nor obligation does (the default properties over components).
     """
     stage = Stage(system)
+    violated = retraced(system, violated)
     trace = violated.trace
     updates = [system.updates[i] for i in trace.steps]
     scenes = tuple(stage.scene(values) for values in trace.states)
@@ -139,7 +144,7 @@ def story(
         title=_title(name, violated),
         property=name,
         kind=violated.kind,
-        sentence=violated.message or _sentence(name, violated, len(updates), stem),
+        sentence=_capital(violated.message, name) or _sentence(name, violated, len(updates), stem),
         steps=steps,
         stem=stem,
         cycle=len(updates) - stem,
@@ -164,22 +169,37 @@ def _step(
     repeats: bool,
 ) -> StoryStep:
     label = update.label
+    changes = tuple(_changes(stage, update, *scenes))
+    bare = label.verb in ("act", "start", "end") and label.action
+    detail = tuple(_untold(label, changes)) or (("nothing to do",) if label.verb == "end" else ())
     return StoryStep(
         number=index + 1,
         actor=label.actor,
-        verb=label.action if label.verb == "act" and label.action else label.verb,
+        verb=label.action if bare else label.verb,
+        deed=deed(label),
         action=label.action,
         object=label.object,
-        detail=label.detail,
+        detail=detail,
         role=label.role,
-        changes=tuple(_changes(stage, update, *scenes)),
-        looked=bool(label.reads),
+        changes=changes,
+        looked=label.verb != "deliver" and bool(stage.decisive(update)),
         stale=stale,
         decided=tuple(Line(span, source(sources, span), truth) for span, truth in label.decided),
         span=label.span,
         text=source(sources, label.span),
         repeats=repeats,
     )
+
+
+def _untold(label: Label, changes: Sequence[Change]) -> Iterator[str]:
+    """The details of a step that neither its object nor its changes say already."""
+    changed = [c.field for c in changes if c.where == "" and c.object == label.object]
+    name = label.object.partition(" ")[2]
+    for text in label.detail:
+        field, _, value = text.partition(" = ")
+        told = changed and field.startswith(("spec.", "status.", "finalizers", "owner", "labels", "annotations"))
+        if not told and not (name and value == name):
+            yield text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
 
 
 def _changes(stage: Stage, update: Update, before: Scene, after: Scene) -> list[Change]:
@@ -212,8 +232,8 @@ def _stale(stage: Stage, scene: Scene, update: Update, step: int, under_way: Seq
         return ()
     truth, cached = scene.objects(), scene.objects(actor)
     found = []
-    for key in _read_keys(update, stage, actor):
-        differences = differing(truth.get(key), cached.get(key))
+    for key, fields in sorted(stage.decisive(update).items()):
+        differences = [d for d in differing(truth.get(key), cached.get(key)) if d[0] in fields | {""}]
         if differences:
             late = [f for f in under_way if _missing(f, actor, key, step)]
             sent = tuple(s + 1 for f in late for s in f.sent if s < step)
@@ -221,16 +241,6 @@ def _stale(stage: Stage, scene: Scene, update: Update, step: int, under_way: Seq
             title = (truth.get(key) or cached[key]).title
             found.append(Stale(actor, title, tuple(differences), sent, comes))
     return tuple(found)
-
-
-def _read_keys(update: Update, stage: Stage, actor: str) -> list[Key]:
-    """The (kind, slot) pairs that decided a step; slot -1 stands for every slot of a kind that has slots."""
-    slots = {(c.kind, c.slot) for c in stage.cells("cache", actor)}
-    found: dict[Key, None] = {}
-    for kind, slot in update.label.reads:
-        keys = [(kind, slot)] if (kind, slot) in slots else sorted(k for k in slots if k[0] == kind and slot < 0)
-        found.update(dict.fromkeys(keys))
-    return list(found)
 
 
 def _missing(flight: Flight, actor: str, key: Key, step: int) -> bool:
@@ -241,7 +251,7 @@ def _missing(flight: Flight, actor: str, key: Key, step: int) -> bool:
 
 def _reads(stale: Sequence[tuple[Stale, ...]]) -> tuple[StaleRead, ...]:
     return tuple(
-        StaleRead(step, s.object, s.missing, all(d[1] is None for d in s.differences if d[0] == ""))
+        StaleRead(step, s.object, s.missing, s.differences[0][1] is None, frozenset(d[0] for d in s.differences) - {""})
         for step, group in enumerate(stale)
         for s in group
     )
@@ -258,6 +268,12 @@ def _title(name: str, violated: Violated) -> str:
     if not about and violated.goal is not None:
         about = violated.goal.about
     return f"{name} for {about}" if about else name
+
+
+def _capital(message: str, name: str) -> str:
+    """A message as a sentence, unless it begins with the property's own name."""
+    text = message if not message or message.startswith(name) else message[0].upper() + message[1:]
+    return text if not text or text[-1] in ".!?" else f"{text}."
 
 
 def _sentence(name: str, violated: Violated, steps: int, stem: int) -> str:

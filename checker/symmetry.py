@@ -8,7 +8,7 @@ elements of equal signature, which are tried out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import permutations, product
 from math import factorial
 
@@ -21,8 +21,10 @@ Permutation = tuple[int, ...]
 
 Move = Callable[[int], int]
 
-Ties = tuple[tuple[Group, int, int], ...]
-"""Elements start..end-1 of a group have equal signatures."""
+Tie = tuple[str, int, int]
+"""Elements start..end-1 of a group, by its name, have equal signatures."""
+
+Ties = tuple[Tie, ...]
 
 Place = tuple[tuple[str, ...], tuple[int, ...]]
 """A family of cells, and the elements that index one of them."""
@@ -42,6 +44,8 @@ class Symmetries:
         for cell in backend.system.cells:
             self._place(cell)
         self._moves: dict[tuple[str, Permutation], Move] = {}
+        self._swaps: dict[Tie, list[Move]] = {}
+        self._free: dict[Tie, list[Move]] = {}
 
     def _used(self, group: Group) -> bool:
         return group.size > 1 and any(
@@ -158,19 +162,20 @@ class Symmetries:
         elements = range(group.size)
         identity = tuple(elements)
 
+        moves: dict[tuple[int, ...], Move | None] = {}
+
         def sort(state: int, signatures: tuple[int, ...], ties: Ties) -> tuple[int, Ties]:
-            order = sorted(elements, key=signatures.__getitem__)
-            places = [0] * len(order)
-            for place, element in enumerate(order):
-                places[element] = place
-            permutation = tuple(places)
-            if permutation != identity:
-                state = self.move(group, permutation)(state)
+            order = tuple(sorted(elements, key=signatures.__getitem__))
+            if order not in moves:
+                moves[order] = None if order == identity else self.move(group, _inverse(order))
+            move = moves[order]
+            if move is not None:
+                state = move(state)
             start = 0
             for end in range(1, len(order) + 1):
                 if end == len(order) or signatures[order[end]] != signatures[order[start]]:
                     if end - start > 1:
-                        ties = (*ties, (group, start, end))
+                        ties = (*ties, (group.name, start, end))
                     start = end
             return state, ties
 
@@ -181,9 +186,8 @@ class Symmetries:
         free = [tie for tie in ties if not self._alike(state, tie)]
         if not free:
             return state
-        choices = [[self.move(group, p) for p in _within(group, start, end)] for group, start, end in free]
         least = state
-        for moves in product(*choices):
+        for moves in product(*map(self._choices, free)):
             moved = state
             for move in moves:
                 moved = move(moved)
@@ -191,15 +195,28 @@ class Symmetries:
                 least = moved
         return least
 
-    def _alike(self, state: int, tie: tuple[Group, int, int]) -> bool:
+    def _alike(self, state: int, tie: Tie) -> bool:
         """Whether equal elements are equal in everything: swapping neighbours changes nothing."""
-        group, start, end = tie
-        for left in range(start, end - 1):
-            swap = list(range(group.size))
-            swap[left], swap[left + 1] = left + 1, left
-            if self.move(group, tuple(swap))(state) != state:
-                return False
-        return True
+        swaps = self._swaps.get(tie)
+        if swaps is None:
+            name, start, end = tie
+            group = self._named(name)
+            pairs = [(*range(k), k + 1, k, *range(k + 2, group.size)) for k in range(start, end - 1)]
+            swaps = self._swaps[tie] = [self.move(group, pair) for pair in pairs]
+        return all(swap(state) == state for swap in swaps)
+
+    def _choices(self, tie: Tie) -> list[Move]:
+        """The permutations of equal elements."""
+        known = self._free.get(tie)
+        if known is None:
+            name, start, end = tie
+            group = self._named(name)
+            orders = [(*range(start), *p, *range(end, group.size)) for p in permutations(range(start, end))]
+            known = self._free[tie] = [self.move(group, order) for order in orders]
+        return known
+
+    def _named(self, name: str) -> Group:
+        return next(group for group in self.groups if group.name == name)
 
     @property
     def order(self) -> int:
@@ -237,10 +254,12 @@ def _gathered(layout: Layout, cells: list[int]) -> tuple[list[str], int]:
     return terms, at
 
 
-def _within(group: Group, start: int, end: int) -> Iterator[Permutation]:
-    """The permutations of elements start..end-1."""
-    for inner in permutations(range(start, end)):
-        yield (*range(start), *inner, *range(end, group.size))
+def _inverse(order: tuple[int, ...]) -> Permutation:
+    """The permutation that puts the elements of `order` at the places 0, 1, …"""
+    places = [0] * len(order)
+    for place, element in enumerate(order):
+        places[element] = place
+    return tuple(places)
 
 
 def canoniser(backend: Backend) -> Move | None:

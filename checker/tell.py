@@ -58,7 +58,7 @@ def _length(story: Story) -> str:
 def _steps(story: Story, ink: _Ink, width: int) -> list[str]:
     gutter = _Gutter.of(story)
     actor_width = min(max((len(s.actor) for s in story.steps), default=0), max(width // 4, 8))
-    what_width = min(max((len(_what(s)) for s in story.steps), default=0), max(width * 2 // 5, 16))
+    what_width = min(max((len(s.deed) for s in story.steps), default=0), max(width * 2 // 5, 16))
     lines: list[str] = []
     for step in story.steps:
         if step.repeats and step.number == story.stem + 1:
@@ -68,32 +68,29 @@ def _steps(story: Story, ink: _Ink, width: int) -> list[str]:
     return lines
 
 
-def _what(step: StoryStep) -> str:
-    return " ".join(part for part in (step.verb, step.object) if part)
-
-
 def _step(step: StoryStep, gutter: _Gutter, ink: _Ink, widths: tuple[int, int, int]) -> list[str]:
     actor_width, what_width, width = widths
     mark = "↻" if step.repeats else " "
     actor_style = {"fault": "red", "environment": "cyan"}.get(step.role, "bold")
-    what = _what(step)
+    what = step.deed
     head = f"{mark}{step.number:>3} {gutter.column(step.number, 'head')}"
     indent = " " * 5 + gutter.column(step.number, "body")
-    notes = [_change(c, step.actor) for c in step.changes]
+    notes = [_change(c, step) for c in step.changes]
     if step.detail:
-        notes.insert(0, "(" + ", ".join(step.detail) + ")")
+        notes.append("(" + ", ".join(step.detail) + ")")
+    text = "; ".join(notes)
     left = f"{ink(step.actor.ljust(actor_width), actor_style)} {what.ljust(what_width)}"
     column = len(head) + max(actor_width, len(step.actor)) + 1 + max(what_width, len(what)) + 2
     room = width - column
     if room >= 24 or not notes:
-        body = [part for note in notes for part in textwrap.wrap(note, max(room, 24)) or [""]]
+        body = textwrap.wrap(text, max(room, 24))
         lines = [f"{ink(head, 'dim')}{left}  {body[0] if body else ''}"]
         pad = " " * (column - len(indent))
         lines += [f"{ink(indent, 'dim')}{pad}{part}" for part in body[1:]]
     else:
         lines = [f"{ink(head, 'dim')}{ink(step.actor, actor_style)} {what}"]
         room = max(width - len(indent) - 2, 20)
-        lines += [f"{ink(indent, 'dim')}  {part}" for note in notes for part in textwrap.wrap(note, room)]
+        lines += [f"{ink(indent, 'dim')}  {part}" for part in textwrap.wrap(text, room)]
     for stale in step.stale:
         texts = textwrap.wrap(stale_text(stale, step.number), max(width - len(indent) - 9, 20))
         marks = [ink("stale ", "yellow")] + ["      "] * len(texts)
@@ -106,18 +103,19 @@ def _step(step: StoryStep, gutter: _Gutter, ink: _Ink, widths: tuple[int, int, i
     return lines
 
 
-def _change(change: Change, actor: str) -> str:
+def _change(change: Change, step: StoryStep) -> str:
     """One change as a note: "spec.members  1 → 2", "+ Pod db-1  owner = db", "cache: …"."""
     where = ""
     if change.where == "cache":
-        where = "cache: " if change.actor == actor else f"cache of {change.actor}: "
+        where = "cache: " if change.actor == step.actor else f"cache of {change.actor}: "
     elif change.where == "memory":
         where = "memory: "
     if change.before is None and change.field == "":
         return f"{where}+ {change.object}" + (f"  {change.after}" if change.after else "")
     if change.after is None and change.field == "":
         return f"{where}- {change.object}"
-    name = change.field if change.where == "memory" else f"{change.object} {change.field}"
+    known = change.where == "memory" or change.object == step.object
+    name = change.field if known else f"{change.object} {change.field}"
     return f"{where}{name}  {change.before} → {change.after}"
 
 
@@ -144,8 +142,9 @@ def _blame(story: Story, ink: _Ink, width: int) -> list[str]:
     lines: list[str] = []
     for conjunct in story.blame.conjuncts:
         place = f"{conjunct.span.file}:{conjunct.span.line}  " if conjunct.span.file else ""
-        verdict = _series(story.blame.judged(conjunct.values))
-        text = f"{place}{conjunct.text}  is {verdict}"
+        judged = story.blame.judged(conjunct.values) if conjunct.values else ()
+        verdict = f"is {_series(judged)}" if judged else f"breaks {story.property}"
+        text = f"{place}{conjunct.text}  {verdict}"
         lines += ["", *(ink(line, "red") for line in _wrapped(text, width, "✗ ", "  "))]
         wide = max((len(b.text) for b in conjunct.bindings), default=0)
         for binding in conjunct.bindings:

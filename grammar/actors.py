@@ -9,6 +9,7 @@ from dashpot.grammar import functions
 from dashpot.grammar.bodies import automaton, block_of
 from dashpot.grammar.declare import field
 from dashpot.grammar.expressions import condition, term
+from dashpot.grammar.facts import facts
 from dashpot.grammar.inline import walk
 from dashpot.grammar.scope import Declared, Scope, Universe
 from dashpot.grammar.suggest import did_you_mean, suggestion
@@ -294,14 +295,18 @@ def _action(tree: Rule, body: str, look: str, scope: Scope) -> Action:
             )
         inner = inner.with_local(token, ty)
     guards = [r for r in rules(tree) if r.data not in ("params", "limit", "fair", "block")]
+    guard = condition(guards[0], inner, "the guard") if guards else None
+    known = facts(guard, True) if guard is not None else ()
     limit = rule(tree, "limit")
     return Action(
         name=str(tokens(tree, "NAME")[0]),
         params=tuple(params),
-        when=condition(guards[0], inner, "the guard") if guards else None,
+        when=guard,
         limit=int(tokens(limit, "INT")[0]) if limit is not None else None,
         fair=rule(tree, "fair") is not None,
-        body=automaton(block_of(tree), evolve(inner, body=body, look=look), tuple(n for n, _ in params)),
+        body=automaton(
+            block_of(tree), evolve(inner, body=body, look=look).with_facts(known), tuple(n for n, _ in params)
+        ),
         span=scope.span(tokens(tree, "NAME")[0]),
     )
 

@@ -8,7 +8,7 @@ from lark import Token, Tree
 from dashpot.grammar import writes
 from dashpot.grammar.builder import Builder
 from dashpot.grammar.expressions import condition, member, present, term, value
-from dashpot.grammar.facts import facts
+from dashpot.grammar.facts import facts, of_elements
 from dashpot.grammar.nearest import nearest
 from dashpot.grammar.scope import Facts, Scope
 from dashpot.grammar.tree import Rule, parts, rule, rules, tokens, unquote
@@ -256,7 +256,7 @@ class _Body:
         index = self.builder.emit(
             Loop(self.builder.loops, inner.locals[str(token)].name, over, body, after, scope.span(tree)), body
         )
-        self.block(block, inner)
+        self.block(block, inner.with_facts(of_elements(over, inner.locals[str(token)].name)))
         self.builder.bind(index)
         self.builder.open = [after]
         return scope
@@ -319,7 +319,7 @@ class _Body:
         before = self.builder.open
         self.builder.open = [self.builder.label()]
         self.block(block, scope)
-        self.builder.open = before
+        self.builder.open += before
 
     def emit_call(self, call: Call, handlers: list[tuple[str, Rule]], scope: Scope) -> bool:
         """The call and its handlers; returns whether a handler goes on behind the call."""

@@ -23,6 +23,9 @@ from dashpot.model.program import Check, Expect, GivenObject, Scenario, Step, Wa
 VIOLATIONS = ("safety", "stuck", "trapped", "loop")
 """How a property can break (semantics.md, "Fairness and verdicts")."""
 
+LIMITS = ("lag", "list")
+"""Numbers of a scope that belong to no kind: undelivered changes of a cache, elements of a list."""
+
 ScopeValue = int | bool | str | tuple[str, ...]
 
 
@@ -76,9 +79,9 @@ def _size(name: str, key: Part, part: Part, scope: Scope) -> ScopeValue | None:
         return _symbols(part, scope)
     if declared is not None and declared.what == "const":
         return _constant(declared, part, scope)
-    if name != "lag" and (declared is None or declared.what != "kind"):
-        known = [d.name for d in scope.universe.names.values() if d.what in ("kind", "const")] + ["lag", "opaque"]
-        fix = did_you_mean(name, known, "a scope sets numbers of objects, constants, `lag` and `opaque`")
+    if name not in LIMITS and (declared is None or declared.what != "kind"):
+        known = [d.name for d in scope.universe.names.values() if d.what in ("kind", "const")] + [*LIMITS, "opaque"]
+        fix = did_you_mean(name, known, "a scope sets numbers of objects, constants, `lag`, `list` and `opaque`")
         scope.error("D117", key, f"A scope knows nothing of `{name}`.", fix)
         return None
     e = term(part, evolve(scope, look=""), t.Int())

@@ -35,7 +35,10 @@ SORTS = {
 }
 """Which declarations name something for the whole program, and what."""
 
-RESERVED = frozenset(BUILTIN) | {"truth", "me", "self", "old", "oldSelf", "lag", "opaque"}
+LOCAL = ("fun", "extern")
+"""Sorts that leave no trace in a Program, so that every module has its own."""
+
+RESERVED = frozenset(BUILTIN) | {"truth", "me", "self", "old", "oldSelf", "lag", "list"}
 """Names that mean something of their own."""
 
 
@@ -69,21 +72,29 @@ def _declare(token: Token, tree: Rule, module: Module, universe: Universe) -> No
         return
     declared = Declared(name, what, tree, module, span)
     own = module.own.get(name)
-    other = own if own is not None else universe.names.get(name) if what not in ("fun", "extern") else None
-    if other is not None and not (other.module is not module and other.what in ("fun", "extern")):
-        where = "" if other.module is module else f" in {other.module.name}"
-        words = ((other.span, "It is declared here first:"),)
-        universe.notes.error(
-            "D103",
-            span,
-            f"`{name}` is declared twice: it is {WORDS.get(other.what, 'an actor')}{where} already.",
-            "rename one of them",
-            words,
-        )
+    other = own if own is not None else universe.names.get(name)
+    if own is None and other is not None and other.what == "actor":
+        # Actors are called by name in a run only: that of another module gives way and keeps its long name.
+        other.name = f"{other.module.name}.{name}"
+        universe.names[other.name] = other
+    elif own is not None or (other is not None and what not in LOCAL and other.what not in LOCAL):
+        assert other is not None
+        _twice(declared, other, universe)
         return
     module.own[name] = declared
-    if what not in ("fun", "extern") or name not in universe.names:
+    if what not in LOCAL or name not in universe.names:
         universe.names[name] = declared
+
+
+def _twice(declared: Declared, other: Declared, universe: Universe) -> None:
+    name = declared.name
+    text = f"`{name}` is declared twice: it is {WORDS.get(other.what, 'an actor')} already."
+    fix = "rename one of them"
+    if other.module is not declared.module:
+        text = f"`{name}` is {WORDS.get(other.what, 'an actor')} of {other.module.name} already."
+        fix = f"use that one (`use {other.module.name} ({name})`), or choose another name"
+    words = ((other.span, "It is declared here first:"),)
+    universe.notes.error("D103", declared.span, text, fix, words)
 
 
 def enums(module: Module, universe: Universe) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dashpot.grammar.inline import substitute
 from dashpot.model import types as t
-from dashpot.model.expr import Binary, Builtin, Element, Expr, Literal, Member, Unary
+from dashpot.model.expr import Binary, Builtin, Element, Expr, Fold, Literal, Local, Member, Method, Unary
 
 
 def facts(test: Expr, truth: bool) -> frozenset[Expr]:
@@ -27,6 +28,20 @@ def facts(test: Expr, truth: bool) -> frozenset[Expr]:
             return frozenset(_chain(test))
         case _:
             return frozenset()
+
+
+def of_elements(base: Expr, var: str) -> frozenset[Expr]:
+    """What is known of each element of a collection, called `var`: the tests of the filters it went through."""
+    known: frozenset[Expr] = frozenset()
+    while isinstance(base, Fold | Method):
+        if isinstance(base, Fold) and base.op == "filter" and base.body is not None:
+            of = Local(var, base.type.element) if isinstance(base.type, t.ListOf | t.SetOf) else None
+            tested = facts(base.body, True)
+            known |= {substitute(f, {base.var: of}, "truth") for f in tested} if of is not None else frozenset()
+        elif base.op not in ("sortBy", "take", "drop"):
+            break
+        base = base.base
+    return known
 
 
 def _equality(a: Expr, b: Expr, equal: bool) -> Iterator[Expr]:

@@ -6,6 +6,7 @@ from lark import Token
 
 from dashpot.grammar.actors import verbs_of
 from dashpot.grammar.expressions import condition, side, term
+from dashpot.grammar.facts import facts
 from dashpot.grammar.scope import Module, Scope, Universe
 from dashpot.grammar.suggest import did_you_mean
 from dashpot.grammar.targets import actor
@@ -52,9 +53,9 @@ def _formula(tree: Rule, scope: Scope) -> Formula | None:
             trigger, goal = (condition(c, scope, "what a property states") for c in children)
             return LeadsTo(trigger, goal)
         case "converges":
-            goal = condition(children[-1], scope, "the goal")
             premise = condition(children[0], scope, "the premise") if len(children) > 1 else None
-            return Converges(premise, goal)
+            known = facts(premise, True) if premise is not None else ()
+            return Converges(premise, condition(children[-1], scope.with_facts(known), "the goal"))
         case "monotone":
             return _monotone(tree, scope)
         case "no_lost_updates":
@@ -169,7 +170,7 @@ def _author(at: Rule, scope: Scope) -> str | None:
 
 def _seat(name: str, scope: Scope) -> t.Type | None:
     """The type of `me` of an actor; None if it has no place."""
-    declared = scope.universe.names[name.split(".")[0]]
+    declared = scope.universe.names.get(name) or scope.universe.names[name.rpartition(".")[0]]
     found = rule(declared.tree, "place")
     if found is None:
         return None

@@ -75,6 +75,10 @@ WORDS = {
     "QMARK": "`?`",
     "BANG": "`!`",
     "MINUS": "`-`",
+    "BOTH": "`&&`",
+    "EITHER": "`||`",
+    "RANGE": "`..`",
+    "ARROW": "`->`",
 }
 
 
@@ -91,7 +95,25 @@ def unexpected(failure: Failure) -> Message:
     """The message for what no rule knows."""
     what = "the line ends" if failure.token.type == "_NL" else "the text ends"
     said = f"{what} where more is needed." if failure.at_line_end else f"`{failure.value}` does not fit here."
-    fitting = sorted({WORDS.get(name, f"`{name.lower()}`") for name in failure.accepts})
+    if failure.value and failure.last is not None and failure.value == failure.last:
+        return Message("D001", failure.span, f"`{failure.value}` stands here twice.", "remove one of the two.")
+    fitting = _fitting(failure.accepts)
     listed = ", ".join(fitting[:8]) + (" …" if len(fitting) > 8 else "")
     fix = f"here can stand {listed}." if listed else "remove it."
     return Message("D001", failure.span, said[0].upper() + said[1:], fix)
+
+
+def _fitting(accepts: frozenset[str]) -> list[str]:
+    """What would have fitted, in words: what is special to this place first, values and operators summed up."""
+    rest, summed = set(accepts), []
+    if {"NAME", "TRUE", "INT"} <= accepts:
+        rest -= _VALUES
+        summed.append("a value")
+    if {"RELOP", "ADDOP"} <= accepts:
+        rest -= _OPERATORS
+        summed.append("an operator")
+    return sorted(WORDS.get(name, f"`{name.lower()}`") for name in rest) + summed
+
+
+_VALUES = frozenset("NAME INT FLOAT STRING QUANTITY DURATION TRUE FALSE NULL LPAR LSQB LBRACE BANG MINUS ANY".split())
+_OPERATORS = frozenset("RELOP ADDOP MULOP DOT LSQB LPAR QMARK BOTH EITHER RANGE STRING".split())

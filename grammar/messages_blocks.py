@@ -33,14 +33,15 @@ def unclosed(f: Failure) -> Message | None:
     in_parens = inner.value in ("(", "[") and (
         (later and f.first_on_line and f.token.type != "?") or (f.value == "{" and "RPAR" in f.accepts)
     )
-    if not (at_next or at_end or crossed or in_parens):
+    word_follows = f.token.type == f.value.upper() and {"(": "RPAR", "[": "RSQB"}.get(inner.value, "") in f.accepts
+    if not (at_next or at_end or crossed or in_parens or word_follows):
         return None
     frame = _culprit(f) if inner.value == "{" else f.frames[-1]
     sign = frame.opener.value
     seen = f.span if not at_next else _first_word(f)
     where = "the text ends" if at_end else "the next declaration begins" if at_next else "something else begins"
-    if crossed:
-        where = f"a `{f.value}` comes"
+    if crossed or word_follows:
+        where = f"`{f.value}` comes"
     if sign == "{":
         what = f"block of `{frame.word}`" if frame.word else "block"
         text = f"The {what} is not closed: {where} before its `}}`."

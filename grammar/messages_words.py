@@ -27,8 +27,8 @@ def reads(f: Failure) -> Message | None:
             f"or `{verb} live {kind}{rest}` (the API server)."
         )
         return Message("D004", part(f, (f.last.start_pos or 0) - f.offset, len(verb)), text, fix)
-    if f.words[:1] in (("get",), ("list",)) and len(f.words) == 1 and f.token.type not in ("EQUAL",):
-        verb = f.words[0]
+    if f.words in (("get",), ("list",)) and f.value != "=":
+        verb = "".join(f.words)
         text = f"A read is bound to a name: this `{verb}` stands alone."
         where = f.value if f.value in ("cached", "live") else "cached"
         fix = f"write `let x = {verb} {where} Pod{' name' if verb == 'get' else ''}`."

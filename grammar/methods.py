@@ -5,6 +5,7 @@ from __future__ import annotations
 from lark import Token, Tree
 
 from dashpot.grammar.adapt import flexible
+from dashpot.grammar.facts import of_elements
 from dashpot.grammar.scope import Scope
 from dashpot.grammar.suggest import did_you_mean
 from dashpot.grammar.terms import builds, condition, present, term, value
@@ -97,6 +98,7 @@ def _fold(base: Expr, op: str, inside: t.Type, args: list[Part], tree: Rule, sco
         return scope.error("D210", var, f"The first argument of `.{op}` names the element.", f"write `.{op}(x, …)`")
     inner = scope.with_local(tokens(var)[0], inside)
     bound = str(tokens(var)[0])
+    inner = inner.with_facts(of_elements(base, bound))
     if len(args) == 3:
         base = Fold("filter", base, bound, condition(args[1], inner), _same(base.type, inside), span)
     body = _body(op, args[-1], inner)

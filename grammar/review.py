@@ -10,7 +10,7 @@ from dashpot.grammar.report import Message
 from dashpot.grammar.syntax import MAX_DEPTH, RESERVED, SpecTree, outer_span
 from dashpot.grammar.tree import place
 
-_BINDERS = {"let": 0, "for": 0, "param": 0, "field": 0, "reconcile": 0, "gone": 0, "on_add": 0, "on_delete": 0}
+_BINDERS = frozenset("let for param field const function extern reconcile gone on_add on_delete enum".split())
 _ORDERS = ("<", "<=", ">", ">=")
 
 
@@ -34,8 +34,8 @@ def review(tree: SpecTree, text: str, file: str) -> list[Message]:
 def _review(node: SpecTree, text: str, file: str, inside: str) -> Iterator[Message]:
     rule = str(node.data)
     if rule in _BINDERS and not (rule == "field" and inside):
-        name = node.children[_BINDERS[rule]]
-        if isinstance(name, Token) and name in RESERVED:
+        names = node.children[1:] if rule == "enum" else node.children[:1]
+        for name in (name for name in names if isinstance(name, Token) and name in RESERVED):
             words = f"`{name}` begins a statement or an expression, so nothing can be called so."
             yield Message("D020", place(name, file), words, f"choose another name, such as `my_{name}`.")
     elif rule == "var":

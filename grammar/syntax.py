@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lark import Token, Tree
 
@@ -54,7 +54,7 @@ MAX_BYTES = 1 << 20
 
 def outer_span(node: SpecTree, file: str) -> Span:
     """The region of a node with the parentheses around it, if it has any."""
-    meta = node.meta
+    meta: Any = node.meta  # Lark declares only a part of what it notes
     if meta.empty or not hasattr(meta, "container_line"):
         return place(node, file)
     return Span(file, meta.container_line, meta.container_column, meta.container_end_line, meta.container_end_column)

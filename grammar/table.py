@@ -80,9 +80,11 @@ def restore(text: str) -> Lark | None:
         content = json.loads(text)
         if content["key"] != key():
             return None
-        return Lark._load_from_dict(
+        loader: Any = Lark._load_from_dict  # Lark leaves it without types
+        found: Lark = loader(
             _numbers(content["data"]), _numbers(content["memo"]), postlex=Newlines(), propagate_positions=True
         )
+        return found
     except Exception:  # whatever a damaged file does to Lark's loader: the grammar is still there
         return None
 

@@ -42,8 +42,13 @@ def type_of(tree: Part, scope: Scope, objects: bool = False) -> t.Type:
             key, value = parts(tree)
             return t.MapOf(_key(key, scope), type_of(value, scope, objects))
         case "range":
-            lo, hi = parts(tree)
-            return t.Int(_bound(lo, scope), _bound(hi, scope))
+            lo, hi = (_bound(part, scope) for part in parts(tree))
+            match lo, hi:
+                case Literal(value=int() as low), Literal(value=int() as high) if low > high:
+                    scope.error("D216", tree, f"The range {low}..{high} is empty.", f"write `{high}..{low}`")
+                case _:
+                    pass
+            return t.Int(lo, hi)
         case _:
             kind = tokens(tree)[0]
             found = scope.module.visible.get(str(kind))

@@ -84,7 +84,7 @@ class Graph:
     def _make(
         self, op: str, args: tuple[Node, ...], lo: int, hi: int, value: int = 0, values: tuple[int, ...] = ()
     ) -> Node:
-        key = (op, value, values, *[a.id for a in args]) if values else (op, value, *[a.id for a in args])
+        key = (op, value, values, *[a.id for a in args])
         node = self._nodes.get(key)
         if node is None:
             node = Node(op, args, value, values, lo, hi, len(self._nodes))
@@ -97,8 +97,11 @@ class Graph:
     def bool(self, value: bool) -> Node:
         return self.true if value else self.false
 
-    def cell(self, index: int, lo: int, hi: int) -> Node:
-        return self._make("cell", (), lo, hi, index)
+    def cell(self, index: int, lo: int, hi: int, weak: bool = False) -> Node:
+        """The cell's value. A *weak* read does not keep the cell alive: where nothing else needs it, it may be reset."""
+        if lo == hi:
+            return self.const(lo)
+        return self._make("cell", (), lo, hi, index, (1,) if weak else ())
 
     def not_(self, a: Node) -> Node:
         if a.op == "const":

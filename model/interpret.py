@@ -59,8 +59,8 @@ def evaluate(node: Node, cells: Callable[[int], int], memo: dict[int, int] | Non
     return result
 
 
-def reads(roots: Iterable[Node]) -> Iterator[int]:
-    """The cells that some nodes read, each once."""
+def reads(roots: Iterable[Node], weak: bool = False) -> Iterator[int]:
+    """The cells that some nodes read, each once; weak reads only where asked for."""
     seen: set[int] = set()
     stack = list(roots)
     while stack:
@@ -68,6 +68,6 @@ def reads(roots: Iterable[Node]) -> Iterator[int]:
         if node.id in seen:
             continue
         seen.add(node.id)
-        if node.op == "cell":
+        if node.op == "cell" and (weak or not node.values):
             yield node.value
         stack.extend(node.args)

@@ -80,7 +80,8 @@ def _without_unread_cells(system: System) -> System:
         needed |= following
     ranked = {index for rank in system.ranks for index in rank.cells}
     kept = [
-        needed >> cell.index & 1 and (cell.index in into or cell.index in ranked or bool(cell.dims))
+        needed >> cell.index & 1
+        and (cell.index in into or cell.index in ranked or bool(cell.dims) or cell.ref is not None)
         for cell in system.cells
     ]
     return _keep(system, kept)

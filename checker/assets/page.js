@@ -40,8 +40,8 @@
 
   // ---- the property, state by state -----------------------------------------------------------------------------
   const judged = story.blame.states;
-  const isBad = (conjunct, n) => conjunct.values[n] === (story.kind === "safety" ? conjunct.values[judged[0]] : "false");
-  const badAt = (n) => story.blame.conjuncts.some((conjunct) => isBad(conjunct, n));
+  const isBad = (conjunct, n) => !conjunct.values.length || conjunct.values[n] === (story.kind === "safety" ? conjunct.values[judged[0]] : "false");
+  const badAt = (n) => story.blame.conjuncts.some((conjunct) => conjunct.values.length && isBad(conjunct, n));
 
   function drawBlame() {
     byId("blame").replaceChildren(...story.blame.conjuncts.map((conjunct) => {
@@ -55,7 +55,8 @@
       }));
       return h("section", { class: "conjunct" },
         h("div", { class: "claim" }, h("code", {}, conjunct.text || story.property),
-          h("span", { class: bad ? "pill bad" : "pill" }, `${conjunct.values[at]} ${at ? `after step ${at}` : "at the start"}`),
+          h("span", { class: bad ? "pill bad" : "pill" }, conjunct.values.length
+            ? `${conjunct.values[at]} ${at ? `after step ${at}` : "at the start"}` : `breaks ${story.property}`),
           h("span", { class: "spot mono" }, place)),
         terms.length ? h("dl", { class: "terms" }, terms) : null,
         truths.length > 1 ? h("div", { class: "truths", "aria-label": "In each state" }, truths) : null);
@@ -63,12 +64,10 @@
   }
 
   // ---- steps ----------------------------------------------------------------------------------------------------
-  const whatOf = (step) => [step.verb, step.object].filter(Boolean).join(" ");
-
-  function changeText(change) {
+  function changeText(change, step) {
     if (change.field === "" && change.before === null) return `+ ${change.object}${change.after ? `  ${change.after}` : ""}`;
     if (change.field === "" && change.after === null) return `− ${change.object}`;
-    return `${change.where === "memory" ? "" : `${change.object} `}${change.field}  ${change.before} → ${change.after}`;
+    return `${change.where === "memory" || change.object === step.object ? "" : `${change.object} `}${change.field}  ${change.before} → ${change.after}`;
   }
 
   function stepRow(n) {
@@ -76,9 +75,9 @@
     const number = h("span", { class: badAt(n) ? "number bad" : "number" }, String(n));
     const what = h("span", { class: "what" });
     if (step) {
-      what.append(h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${whatOf(step)}`);
+      what.append(h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${step.deed}`);
       const first = step.changes.find((change) => change.where === "") || step.changes[0];
-      const note = step.stale.length ? "decided by a stale read" : first ? changeText(first) : step.detail.join(", ");
+      const note = step.stale.length ? "decided by a stale read" : first ? changeText(first, step) : step.detail.join(", ");
       if (note) what.append(h("span", { class: step.stale.length ? "note warn" : "note" }, note));
     } else what.append(h("span", { class: "who hue-store" }, "The start"));
     const button = h("button", { type: "button", class: "step", on: { click: () => go(n) } }, number, what);
@@ -206,10 +205,10 @@
       const places = { "": "store", cache: "cache", memory: "memory" };
       const changes = step.changes.map((change) => h("li", {},
         h("span", { class: "tag" }, change.where === "cache" && change.actor !== step.actor ? `cache ${change.actor}` : places[change.where]),
-        h("span", { class: "mono" }, changeText(change))));
+        h("span", { class: "mono" }, changeText(change, step))));
       box.replaceChildren(
-        h("h3", {}, h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${whatOf(step)}`),
-        h("p", { class: "role" }, [step.action && step.action !== step.verb ? `in ${step.action}` : "", step.detail.join(", "), ROLES[step.role] || "",
+        h("h3", {}, h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${step.deed}`),
+        h("p", { class: "role" }, [step.deed.startsWith(step.action) ? "" : `in ${step.action}`, step.detail.join(", "), ROLES[step.role] || "",
           step.repeats ? "repeats for ever" : ""].filter(Boolean).join(" · ")),
         changes.length ? h("ul", { class: "changes" }, changes) : h("p", { class: "role" }, "Nothing in the store changes."),
         ...step.stale.map((stale) => staleText(stale, step)));
@@ -318,7 +317,8 @@
   function privateRows() {
     const scene = story.scenes[at], before = story.scenes[Math.max(at - 1, 0)];
     return Object.keys(scene.private).flatMap((actor) => {
-      const names = Object.keys(scene.private[actor]).filter((name) => new Set(story.scenes.map((one) => one.private[actor][name])).size > 1);
+      const names = Object.keys(scene.private[actor]).filter((name) =>
+        (byId("every").checked || !/^(control|local|budget) /.test(name)) && new Set(story.scenes.map((one) => one.private[actor][name])).size > 1);
       return names.map((name) => h("tr", { class: "field" }, h("th", { scope: "row" }, `${actor} ${name}`.trim()),
         cell(scene.private[actor][name], before.private[actor][name], undefined, "")));
     });

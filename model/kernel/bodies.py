@@ -176,8 +176,8 @@ class Run:
                 return OneOf([(c, o) for c, v in options for o in [self._keep(v)] if isinstance(o, Object)])
             case Maybe(some=some, value=inner):
                 return Maybe(some, self._keep(inner))
-            case Items(items=items, ranks=ranks):
-                return Items([(i, self._keep(v)) for i, v in items], ranks)
+            case Items(items=items, ranks=ranks, limit=limit):
+                return Items([(i, self._keep(v)) for i, v in items], ranks, limit)
             case _:
                 return value
 
@@ -209,7 +209,7 @@ class Run:
         if name not in env:
             value, ok = terms.value(loop.over, env)
             self.path.assume(ok)
-            env[name] = self._keep(as_items(terms, value)[0])
+            env[name] = self._keep(value if isinstance(value, Items) else as_items(terms, value)[0])
         items = env[name]
         return items if isinstance(items, Items) else as_items(terms, items)[0]
 
@@ -229,6 +229,9 @@ class Run:
                 continue
             quiet = self._silent(terms, loop.body, {**env, loop.var: value}, loop)
             out.append(g.and_(inside, g.not_(quiet)))
+        if items.limit is not None:
+            more = g.lt(g.const(0), items.limit)
+            out = [g.and_(more, node) for node in out]
         return out
 
     def _loop(self, terms: Terms, loop: Loop, env: Env) -> int:
@@ -252,7 +255,11 @@ class Run:
                 path.assume(g.not_(g.and_(busy[j], g.lt(ranks[j], ranks[pick]))))
                 inside = g.and_(inside, g.not_(g.lt(ranks[j], ranks[pick])))
             rest.append((inside, value))
-        env[cursor(loop)] = Items(rest, ranks)
+        limit = items.limit
+        if limit is not None:
+            skipped = [g.and_(i, g.not_(r)) for (i, _), (r, _) in zip(items.items, rest, strict=True)]
+            limit = g.max_(g.sub(limit, g.sum(skipped)), g.const(0))
+        env[cursor(loop)] = Items(rest, ranks, limit)
         env[loop.var] = items.items[pick][1]
         return loop.body
 

@@ -12,11 +12,11 @@ from dashpot.model.core import Graph, Node
 from dashpot.model.expr import Assignment, Element, Literal, Member
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel import caches as c
-from dashpot.model.kernel import clock, collector, faults, lost, ownership
+from dashpot.model.kernel import clock, collector, faults, incarnations, lost, ownership
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.fields import assign
 from dashpot.model.kernel.goals import goals, quiet, watch_writes
-from dashpot.model.kernel.layout import Layout
+from dashpot.model.kernel.layout import Layout, read_row
 from dashpot.model.kernel.names import Naming, created, deleted
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, KindInfo, Schema
@@ -37,7 +37,7 @@ from dashpot.model.program import (
     Program,
     Wake,
 )
-from dashpot.model.system import System, Update
+from dashpot.model.system import RankClass, Symmetry, System, Update
 
 MOST_ROUNDS = 12
 GC_MODULES = ("kubernetes.gc", "gc")
@@ -62,8 +62,9 @@ def assemble(program: Program, check: Check, widened: Ranges) -> System:
     faults.build(world, fault_list)
     if not any(a.decl.module in GC_MODULES for a in world.actors):
         collector.build(world)
+    incarnations.renumber(world)
     finish_currency(world)
-    if clock.ticking(pieces(program, check)):
+    if clock.ticking(pieces(program, check), world.schema.finite.constants):
         clock.build(world)
     return system(world)
 
@@ -125,7 +126,7 @@ def schema_of(program: Program, check: Check) -> tuple[Schema, list[GivenObject]
     everything = pieces(program, check)
     tick_ms, oldest = clock.scale(clock.durations([*everything], values))
     finite = Finite(Graph(), values, {x.name: x for x in program.enums if isinstance(x, t.Enum)})
-    finite.tick_ms, finite.oldest = tick_ms, max(1, oldest)
+    finite.tick_ms, finite.oldest = tick_ms, oldest
     finite.symbols = _symbols(scope, everything)
     longest = scope.get("list")
     if isinstance(longest, int):
@@ -262,8 +263,6 @@ def furnish(program: Program, check: Check, widened: Ranges) -> World:
         world.store[kind] = [layout.copy(kind, "store", slot=s) for s in range(info.size)]
         for slot, row in enumerate(world.store[kind]):
             layout.amend(row["present"], root=True)
-            if "incarnation" in row:
-                layout.references.setdefault(kind, []).append((None, slot, row["incarnation"], row["present"]))
             for leaf, cell in row.items():
                 if any(leaf == f or leaf.startswith(f + ".") for f in written.get(kind, ())):
                     layout.amend(cell, root=True)
@@ -340,7 +339,7 @@ def _actor(world: World, decl: Declaration, name: str, me: Value | None) -> Acto
         if _delays(decl):
             for k in range(keys):
                 actor.delay.append(
-                    layout.add("queue", "delay", 0, finite.oldest, actor=name, kind=decl.kind, slot=k)
+                    layout.add("queue", "delay", 0, max(1, finite.oldest), actor=name, kind=decl.kind, slot=k)
                 )
         else:
             actor.delay = []
@@ -408,6 +407,8 @@ def _actor_steps(world: World, fault_list: list[Fault], limits: dict[str, dict[s
     while True:
         world.updates.clear()
         world.fired.clear()
+        world.commits.clear()
+        world.creations.clear()
         before = world.shapes
         for actor in world.actors:
             lost_answers = faults.timeouts(fault_list, actor)
@@ -434,7 +435,7 @@ def begin(world: World, given: list[GivenObject]) -> None:
         for kind, cache in actor.caches.items():
             for slot, row in enumerate(cache.rows):
                 for leaf, cell in row.items():
-                    path.overlay[cell] = path.get(world.store[kind][slot][leaf])
+                    path.overlay[cell] = read_row(g, path, world.store[kind][slot], leaf)
     for cell_index, node in list(path.overlay.items()):
         layout.amend(cell_index, initial=node.value)
     for actor in world.actors:
@@ -511,14 +512,12 @@ def system(world: World) -> System:
         attrs.evolve(cell, initial=world.started[cell.index]) if cell.index in world.started else cell
         for cell in world.layout.cells
     ]
-    from dashpot.model.system import Symmetry
-
     vacuity = tuple((what, span, tuple(updates)) for (what, span), updates in world.fired.items())
     return System(
         world.g,
         tuple(cells),
         tuple(world.updates),
-        (),
+        tuple(RankClass(tuple(cells_)) for cells_ in world.layout.generations.values()),
         tuple(goals(world)),
         Symmetry(),
         (),

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from dashpot.model import expr as e
 from dashpot.model.core import Node
-from dashpot.model.kernel.layout import Layout, Row, copy_of, read_row
+from dashpot.model.kernel.layout import Layout, Reference, Row, copy_of, read_row
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.values import Object
 from dashpot.model.program import Index, Wake
@@ -60,7 +60,7 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
         row = layout.copy(cache.kind, "cache", actor=cache.actor, slot=slot)
         cache.rows.append(row)
         if "incarnation" in row:
-            ref = (None, slot, row["incarnation"], row["present"])
+            ref = Reference(None, slot, row["incarnation"], row["present"])
             layout.references.setdefault(cache.kind, []).append(ref)
     if lag:
         cache.count = layout.add("pending", "count", 0, lag, actor=cache.actor, kind=cache.kind)
@@ -81,7 +81,7 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
         cache.entries.append(Entry(slot_cell, row, between, owed, own))
         if "incarnation" in row:
             refs = layout.references.setdefault(cache.kind, [])
-            refs.append((slot_cell, -1, row["incarnation"], row["present"]))
+            refs.append(Reference(slot_cell, -1, row["incarnation"], row["present"]))
 
 
 def cells_of(entry: Entry) -> list[int]:

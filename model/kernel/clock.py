@@ -39,8 +39,10 @@ def scale(values: list[int]) -> tuple[int, int]:
     return tick, max(values) // tick + 1
 
 
-def ticking(pieces: list[object]) -> bool:
-    """Whether anything in the run depends on time."""
+def ticking(pieces: list[object], constants: dict[str, int | bool | str]) -> bool:
+    """Whether anything in the run depends on how much time passes (comparing moments alone does not)."""
+    if not durations(pieces, constants):
+        return False
     for piece in pieces:
         for p in parts(piece):
             if isinstance(p, e.Builtin) and p.op == "since":

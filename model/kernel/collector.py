@@ -58,7 +58,7 @@ def _same(world: World, path: Path, copy: Object, kind: str, slot: int) -> Node:
     row = world.store[kind][slot]
     if not world.schema.returns(kind):
         return path.get(row["present"])
-    return g.and_(path.get(row["present"]), g.eq(path.get(row["incarnation"]), copy.read("owner.incarnation")))
+    return g.and_(path.get(row["present"]), g.eq(g.const(0), copy.read("owner.incarnation")))
 
 
 def _dependent(world: World, kind: str, slot: int) -> None:

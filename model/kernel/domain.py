@@ -26,7 +26,7 @@ LARGEST_DOMAIN = 4096
 class Leaf:
     """One bounded integer of a value: path, inclusive range, what its values are called, start value.
 
-    ref: "" or the kind whose slots its values name, from `base` on.
+    ranked: only the order among such leaves of one object matters.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Leaf:
     hi: int
     texts: tuple[str, ...] | None = None
     zero: int = 0
-    enum: str = ""
+    ranked: bool = False
 
 
 @define
@@ -165,14 +165,15 @@ class Finite:
         """How a value of type `ty` at `path` lies in bounded integers."""
         limits = self.scalar_range(ty, span)
         if limits is not None:
-            yield Leaf(path, *limits, self.texts(ty), zero=_zero(ty, limits, self.oldest))
+            ranked = isinstance(ty, t.Generation)
+            yield Leaf(path, *limits, self.texts(ty), _zero(ty, limits, self.oldest), ranked)
             return
         match ty:
             case t.Optional(inner=t.OwnerRef()):
                 texts = ("null", *(f"{k}[{s}]" for k, s in self.owners))
                 yield Leaf(path, 0, len(self.owners), texts)
                 if self.returning & {k for k, _ in self.owners}:
-                    yield Leaf(path + ".incarnation", 0, self.incarnations - 1)
+                    yield Leaf(path + ".incarnation", 0, self.incarnations)
             case t.Optional(inner=inner):
                 scalar = self.scalar_range(inner, span)
                 if scalar is not None:

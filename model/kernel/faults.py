@@ -6,6 +6,7 @@ from dashpot.model.core import Node
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel import caches as c
 from dashpot.model.kernel.bodies import handle
+from dashpot.model.kernel.layout import read_row
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.stepping import idle
 from dashpot.model.kernel.world import Actor, World
@@ -205,7 +206,7 @@ def _freezing(world: World, fault: Fault, actor: Actor) -> None:
         for kind, view in actor.views.items():
             for slot, row in enumerate(view.rows):
                 for leaf, cell in row.items():
-                    path.set(cell, path.get(world.store[kind][slot][leaf]))
+                    path.set(cell, read_row(g, path, world.store[kind][slot], leaf))
         return label(actor.name, "freeze", path, fault.span)
 
     world.rule(rule, fault.span)
@@ -218,20 +219,19 @@ def _stale(world: World, path: Path, actor: Actor) -> None:
         return
     path.assume(path.get(actor.frozen))
     forget(world, path, actor)
-    zero = world.g.const(0)
     for kind, view in actor.views.items():
         cache = actor.caches[kind]
         for mine, theirs in zip(cache.rows, view.rows, strict=True):
             for leaf, cell in mine.items():
                 path.set(cell, path.get(theirs[leaf]))
-                path.set(theirs[leaf], zero)
+                path.set(theirs[leaf], world.g.const(world.layout.cells[theirs[leaf]].initial))
         c.clear(path, world.layout, cache)
         path.set(cache.count, path.get(view.count))
         for entry, other in zip(cache.entries, view.entries, strict=True):
             for mine_, theirs_ in zip(_shared(entry), _shared(other), strict=True):
                 path.set(mine_, path.get(theirs_))
         c.clear(path, world.layout, view)
-    path.set(actor.frozen, zero)
+    path.set(actor.frozen, world.g.false)
     listed(world, path, actor)
 
 

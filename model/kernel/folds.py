@@ -21,7 +21,7 @@ def as_items(terms: Terms, value: Value) -> tuple[Items, Node]:
     g = terms.g
     match value:
         case Items():
-            return value, g.true
+            return settled(terms, value), g.true
         case Maybe(some=some, value=inner):
             items, ok = as_items(terms, inner)
             return items, g.and_(some, ok)
@@ -212,6 +212,17 @@ def take(terms: Terms, items: Items, count: Node) -> Items:
             (g.and_(inside, g.lt(g.sum(_earlier(items, i, g)), count)), v) for i, (inside, v) in enumerate(items.items)
         ]
         return Items(first_ones, items.ranks)
+    limit = g.max_(count, g.const(0))
+    return Items(list(items.items), items.ranks, limit if items.limit is None else g.min_(limit, items.limit))
+
+
+def settled(terms: Terms, items: Items) -> Items:
+    """Items without a limit: which ones it keeps is chosen here."""
+    g, path = terms.g, terms.path
+    if items.limit is None:
+        return items
+    count, n = items.limit, len(items.items)
+    ranks = items.ranks or [g.const(0)] * n
     chosen: list[bool] = []
     for inside, _ in items.items:
         inside = path.resolve(inside)
@@ -243,6 +254,11 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
     base, ok = terms.value(x.base, env)
     args = [terms.value(a, env) for a in x.args]
     ok = g.and_(ok, *[fine for _, fine in args])
+    if isinstance(base, Items) and base.limit is not None and x.op in ("size", "isEmpty"):
+        size = g.min_(g.sum(inside for inside, _ in base.items), base.limit)
+        if x.op == "size":
+            return Scalar(size, t.Int()), ok
+        return Scalar(g.eq(size, g.const(0)), t.Bool()), ok
     items, there = as_items(terms, base)
     match x.op:
         case "size":

@@ -1,46 +1,78 @@
 """Uids: which incarnation of a slot's object a copy is of.
 
-Equality is all that a uid is good for, so a new object takes the lowest number that no copy, reference or
-undelivered change still carries.
+Equality is all that a uid is good for, so incarnations are told apart relative to the store: 0 is the last
+object that the slot held, 1 and up are older ones. When an object is created again, what was 0 becomes the
+lowest number that nothing carries, everywhere at once.
 """
 
 from __future__ import annotations
 
+import attrs
+
 from dashpot.model.core import Node
-from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.world import World
+from dashpot.model.system import Obligation, Update
 
 
-def fresh(world: World, path: Path, kind: str, slot: int) -> Node:
-    """The incarnation of an object created in `slot` now."""
-    g, finite = world.g, world.schema.finite
-    if not world.schema.returns(kind):
-        return g.const(0)
-    result = g.const(finite.incarnations - 1)
-    for number in reversed(range(finite.incarnations - 1)):
-        result = g.ite(in_use(world, path, kind, slot, number), result, g.const(number))
-    everything = g.and_(*[in_use(world, path, kind, slot, n) for n in range(finite.incarnations)])
+def new(world: World, kind: str) -> Node:
+    """The incarnation, within the step that creates it, of an object of `kind`."""
+    g = world.g
+    return g.const(world.schema.finite.incarnations if world.schema.returns(kind) else 0)
+
+
+def renumber(world: World) -> None:
+    """Finish every creating update: older copies of the slot's object get a number of their own."""
+    for index, update in enumerate(world.updates):
+        for kind, slot in world.creations.get(index, []):
+            if world.schema.returns(kind):
+                update = _renumbered(world, update, kind, slot)
+        world.updates[index] = update
+
+
+def _now(world: World, assigned: dict[int, Node], cell: int, weak: bool = False) -> Node:
+    c = world.layout.cells[cell]
+    node = assigned.get(cell)
+    return world.g.cell(cell, c.lo, c.hi, weak and c.area == "local") if node is None else node
+
+
+def _renumbered(world: World, update: Update, kind: str, slot: int) -> Update:
+    g, layout, top = world.g, world.layout, world.schema.finite.incarnations
+    assigned = dict(update.assigns)
+    carried: list[tuple[int, Node, int]] = []  # cell, "this is a copy of the slot's object", base
+    for ref in layout.references.get(kind, ()):
+        here = g.bool(ref.slot == slot)
+        if ref.slot_cell is not None:
+            here = g.eq(_now(world, assigned, ref.slot_cell), g.const(slot))
+        if ref.valid is not None:
+            here = g.and_(here, g.ne(_now(world, assigned, ref.valid), g.const(0)))
+        carried.append((ref.cell, here, ref.base))
+    number = world.schema.owner_index(kind, slot) + 1
+    for owner, cell in layout.owner_references:
+        carried.append((cell, g.eq(_now(world, assigned, owner), g.const(number)), 0))
+    carried = [c for c in carried if c[1] is not g.false]
+    free = [_free(world, assigned, carried, n) for n in range(1, top)]
+    older = g.const(top - 1)
+    for n in reversed(range(1, top - 1)):
+        older = g.ite(free[n - 1], g.const(n), older)
+    for cell, here, base in carried:
+        node = _now(world, assigned, cell)
+        kept = g.table((*range(base + top), base, *range(base + top + 1, layout.cells[cell].hi + 1)), node)
+        shifted = g.ite(g.eq(node, g.const(base)), g.add(older, g.const(base)), kept)
+        assigned[cell] = g.ite(here, shifted, node)
     about = (world.schema.object_text(kind, slot), "uid")
-    if everything is not g.false:
-        world.oblige(path, "@bound", g.not_(everything), about, f"incarnations of {kind}", world.check.span)
-    return result
+    room = Obligation("@bound", g.or_(*free), about, f"incarnations of {kind}", update.label.span)
+    obligations = update.obligations if room.holds is g.true else (*update.obligations, room)
+    assigns = tuple((c, n) for c, n in assigned.items() if n is not _now(world, {}, c))
+    return attrs.evolve(update, assigns=assigns, obligations=obligations)
 
 
-def in_use(world: World, path: Path, kind: str, slot: int, number: int) -> Node:
-    """Some copy or reference names this incarnation."""
-    g, layout = world.g, world.layout
-    hits = []
-    for slot_cell, fixed, cell, valid in layout.references.get(kind, ()):
-        here = g.eq(path.get(cell), g.const(number))
-        if slot_cell is None:
-            if fixed != slot:
-                continue
-        else:
-            here = g.and_(here, g.eq(path.get(slot_cell), g.const(slot)))
-        if valid is not None:
-            here = g.and_(here, g.ne(path.get(valid), g.const(0)))
-        hits.append(here)
-    owner = world.schema.owner_index(kind, slot) + 1
-    for owner_cell, cell in layout.owner_references:
-        hits.append(g.and_(g.eq(path.get(owner_cell), g.const(owner)), g.eq(path.get(cell), g.const(number))))
-    return g.or_(*hits)
+def _free(world: World, assigned: dict[int, Node], carried: list[tuple[int, Node, int]], number: int) -> Node:
+    g = world.g
+    return g.not_(
+        g.or_(
+            *[
+                g.and_(here, g.eq(_now(world, assigned, cell, weak=True), g.const(number + base)))
+                for cell, here, base in carried
+            ]
+        )
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import attrs
-from attrs import define, field
+from attrs import define, field, frozen
 
 from dashpot.model import types as t
 from dashpot.model.core import Graph, Node
@@ -14,6 +14,20 @@ from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import Schema
 from dashpot.model.kernel.values import Object
 from dashpot.model.system import Cell
+
+@frozen
+class Reference:
+    """A copy that names an incarnation: of `slot`, or of the slot that `slot_cell` holds.
+
+    cell   the incarnation, plus `base` (locals: 1, so that 0 is "no copy"); valid: a cell that is 0 for "no copy"
+    """
+
+    slot_cell: int | None
+    slot: int
+    cell: int
+    valid: int | None
+    base: int = 0
+
 
 Row = dict[str, int]
 """Leaf path → cell, with "present" and "incarnation" beside the leaves of the kind."""
@@ -24,15 +38,16 @@ class Layout:
     """All cells, and which of them age, hold incarnations, or say that a copy is current.
 
     ages        (cell, first value that is an age): every tick these grow
-    references  kind → [(slot cell or None, fixed slot, incarnation cell, valid cell or None)]: copies that
-                keep an incarnation number in use; `valid` is a cell that must be non-zero
+    references  kind → copies that carry the incarnation of an object of that kind
+    generations (kind, slot) → cells that hold a generation of that object
     currency    kind → [(slot cell or None, fixed slot, current cell)]: cleared by a write to the object
     """
 
     schema: Schema
     cells: list[Cell] = field(factory=list)
     ages: list[tuple[int, int]] = field(factory=list)
-    references: dict[str, list[tuple[int | None, int, int, int | None]]] = field(factory=dict)
+    references: dict[str, list[Reference]] = field(factory=dict)
+    generations: dict[tuple[str, int], list[int]] = field(factory=dict)
     owner_references: list[tuple[int, int]] = field(factory=list)
     currency: dict[str, list[tuple[int | None, int, int]]] = field(factory=dict)
 
@@ -78,6 +93,8 @@ class Layout:
                 slot=slot,
                 texts=leaf.texts,
             )
+            if leaf.ranked and self.schema.info(kind).size == 1:
+                self.generations.setdefault((kind, 0), []).append(row[leaf.path])
             age = self.age_base(kind, leaf)
             if age is not None:
                 self.ages.append((row[leaf.path], age))
@@ -96,8 +113,9 @@ class Layout:
     def copy(self, kind: str, area: str, *, actor: str = "", slot: int = -1, prefix: str = "") -> Row:
         """Cells for a copy of an object of `kind`: presence, incarnation where kinds return, its leaves."""
         row: Row = {"present": self.add(area, prefix + "present", 0, 1, actor=actor, kind=kind, slot=slot)}
-        if self.schema.returns(kind):
-            top = self.schema.finite.incarnations - 1
+        if self.schema.returns(kind) and area != "store":
+            # One value more: NEW, the object that this very step makes; locals keep 0 for "no copy".
+            top = self.schema.finite.incarnations + (area == "local")
             row["incarnation"] = self.add(area, prefix + "incarnation", 0, top, actor=actor, kind=kind, slot=slot)
         row.update(self.leaves(self.schema.info(kind).leaves, area, actor=actor, kind=kind, slot=slot, prefix=prefix))
         return row

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from dashpot.model.core import Node
 from dashpot.model.kernel.domain import scalar
-from dashpot.model.kernel.layout import Row
+from dashpot.model.kernel.layout import Reference, Row
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, OneOf, Owner, Record, Scalar, Table, Value, choices
 from dashpot.model.kernel.widen import Widen
@@ -31,11 +31,13 @@ class Place:
     owner: int = -1
     fields: dict[str, Place] = field(factory=dict)
     kind: str = ""
+    fixed: int = -1
     slot: int = -1
     current: int = -1
     row: Row = field(factory=dict)
     members: dict[int, Member] = field(factory=dict)
     ordered: bool = False
+    limit: int = -1
     table: Type | None = None
 
     # ------------------------------------------------------------------ save
@@ -117,14 +119,17 @@ class Place:
         if not self.kind:
             self.kind = kind
             names = tuple(self.world.schema.info(kind).names)
-            self.slot = self._add("slot", 0, len(names) - 1, 0, names)
+            if self.fixed < 0:
+                self.slot = self._add("slot", 0, len(names) - 1, 0, names)
+            where = None if self.fixed >= 0 else self.slot
             self.current = self._add("current", 0, 1)
-            layout.currency.setdefault(kind, []).append((self.slot, -1, self.current))
+            layout.currency.setdefault(kind, []).append((where, self.fixed, self.current))
             self.row = layout.copy(kind, "local", actor=self.actor, prefix=f"{self.name}.")
             if "incarnation" in self.row:
                 refs = layout.references.setdefault(kind, [])
-                refs.append((self.slot, -1, self.row["incarnation"], self.row["present"]))
-        path.set(self.slot, _merge(self.world, [(c, g.const(o.slot)) for c, o in options]))
+                refs.append(Reference(where, self.fixed, self.row["incarnation"], None, 1))
+        if self.fixed < 0:
+            path.set(self.slot, _merge(self.world, [(c, g.const(o.slot)) for c, o in options]))
         path.set(self.current, _merge(self.world, [(c, _current(self.world, path, o)) for c, o in options]))
         for leaf, cell in self.row.items():
             path.set(cell, _merge(self.world, [(c, _leaf(self.world, o, leaf)) for c, o in options]))
@@ -144,6 +149,21 @@ class Place:
                 self.members[key] = Member(self.world, self.actor, f"{self.name}[{key}]")
         for key, member in self.members.items():
             member.save(path, inside.get(key, []))
+        if value.limit is not None or self.limit >= 0:
+            if self.limit < 0:
+                self.limit = self._add("limit", 0, 15)
+            path.set(self.limit, g.clamp(value.limit if value.limit is not None else g.const(15), 0, 15))
+
+    def cells(self) -> list[int]:
+        """All cells of this local."""
+        own = [self.some, self.cell, self.owner, self.slot, self.current, self.limit]
+        out = [c for c in own if c >= 0] + list(self.row.values())
+        for part in self.fields.values():
+            out += part.cells()
+        for member in self.members.values():
+            out += [c for c in (member.inside, member.rank) if c >= 0]
+            out += member.place.cells() if member.place is not None else []
+        return out
 
     # ------------------------------------------------------------------ load
     def load(self, path: Path) -> Value:
@@ -154,12 +174,17 @@ class Place:
         g = self.world.g
         if self.kind:
             current, row = path.get(self.current), {leaf: path.get(cell) for leaf, cell in self.row.items()}
+            incarnation = g.const(0)
+            if "incarnation" in row:
+                top = self.world.schema.finite.incarnations
+                incarnation = g.table((0, *range(top + 1)), row["incarnation"])
+            slots = range(self.world.schema.info(self.kind).size) if self.fixed < 0 else (self.fixed,)
             options = [
                 (
-                    g.eq(path.get(self.slot), g.const(s)),
-                    Object(self.kind, s, row.__getitem__, row.get("incarnation", g.const(0)), current, "local"),
+                    g.true if self.fixed >= 0 else g.eq(path.get(self.slot), g.const(s)),
+                    Object(self.kind, s, row.__getitem__, incarnation, current, "local"),
                 )
-                for s in range(self.world.schema.info(self.kind).size)
+                for s in slots
             ]
             options = [o for o in options if path.resolve(o[0]) is not g.false]
             return options[0][1] if len(options) == 1 else OneOf(options)
@@ -167,7 +192,7 @@ class Place:
             loaded = [m.load(path) for m in self.members.values()]
             items = [(there, v) for there, v, _ in loaded if v is not None]
             ranks = [rank for _, v, rank in loaded if v is not None]
-            return Items(items, ranks if self.ordered else None)
+            return Items(items, ranks if self.ordered else None, path.get(self.limit) if self.limit >= 0 else None)
         if self.owner >= 0:
             return Owner(path.get(self.owner), path.get(self.cell))
         if self.table is not None:
@@ -195,28 +220,39 @@ class Member:
     inside: int = -1
     rank: int = -1
     place: Place | None = None
+    constant: Scalar | None = None
 
     def save(self, path: Path, options: list[tuple[Node, Value, Node]]) -> None:
         g = self.world.g
-        if self.place is None:
+        if self.inside < 0:
             layout = self.world.layout
             self.world.shapes += 1
             self.inside = layout.add("local", self.name, 0, 1, actor=self.actor, texts=("out", "in"))
             self.rank = layout.add("local", f"{self.name}.rank", 0, 15, actor=self.actor)
-            self.place = Place(self.world, self.actor, self.name + ".value")
+            first = options[0][1]
+            if isinstance(first, Scalar) and first.node.is_const:
+                self.constant = first
+            else:
+                self.place = Place(self.world, self.actor, self.name + ".value")
+                self.place.fixed = first.slot if isinstance(first, Object) else -1
         there = g.or_(*[guard for guard, _, _ in options])
         path.set(self.inside, there)
-        path.set(self.rank, g.clamp(_merge(self.world, [(c, r) for c, _, r in options]), 0, 15))
-        if options:
+        rank = g.clamp(_merge(self.world, [(c, r) for c, _, r in options]), 0, 15)
+        path.set(self.rank, g.ite(there, rank, g.const(0)))
+        if options and self.place is not None:
             value = options[-1][1]
             if len(options) > 1 and isinstance(value, Object):
                 value = OneOf([(c, o) for c, o, _ in options if isinstance(o, Object)])
             self.place.save(path, value)
+            # What is not in keeps nothing, so that states which differ only there are one.
+            for cell in self.place.cells():
+                path.set(cell, g.ite(there, path.get(cell), g.const(self.world.layout.cells[cell].initial)))
 
     def load(self, path: Path) -> tuple[Node, Value | None, Node]:
-        if self.place is None:
+        if self.inside < 0:
             return self.world.g.false, None, self.world.g.const(0)
-        return path.get(self.inside), self.place.load(path), path.get(self.rank)
+        value = self.constant if self.place is None else self.place.load(path)
+        return path.get(self.inside), value, path.get(self.rank)
 
 
 def _merge(world: World, options: list[tuple[Node, Node]]) -> Node:
@@ -239,7 +275,7 @@ def _leaf(world: World, copy: Object, leaf: str) -> Node:
     if leaf == "present":
         return world.g.true
     if leaf == "incarnation":
-        return copy.incarnation
+        return world.g.add(copy.incarnation, world.g.const(1))
     return copy.read(leaf)
 
 

@@ -36,6 +36,7 @@ class Path:
         self.obligations: list[Obligation] = []
         self.detail: list[str] = []
         self.changes: list[tuple[str, str]] = []
+        self.created: list[tuple[str, int]] = []
         self.commits: list[tuple[str, int, Node]] = []
         self.reads: list[tuple[str, int]] = []
         self.decided: list[tuple[Span, bool]] = []

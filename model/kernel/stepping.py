@@ -11,7 +11,7 @@ from dashpot.model.kernel import caches as c
 from dashpot.model.kernel.bodies import Run, Stop
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.flow import needed
-from dashpot.model.kernel.locals import place
+from dashpot.model.kernel.locals import Place, place
 from dashpot.model.kernel.path import Dead, Path
 from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Object, Scalar, Value
@@ -52,15 +52,17 @@ def idle(world: World, path: Path, actor: Actor, worker: Worker) -> None:
     path.set(worker.pc, g.const(0))
     if worker.key >= 0:
         path.set(worker.key, g.const(0))
-    for cell in layout.cells:
-        if cell.area == "local" and cell.actor == actor.name and _mine(actor, worker, cell.path):
-            path.set(cell.index, g.const(cell.initial))
+    for index in local_cells(worker):
+        path.set(index, g.const(layout.cells[index].initial))
 
 
-def _mine(actor: Actor, worker: Worker, path: str) -> bool:
-    if len(actor.workers) == 1:
-        return True
-    return f"#{actor.workers.index(worker)}" in path
+def local_cells(worker: Worker) -> list[int]:
+    """Every cell that a local of this worker lies in."""
+    out: list[int] = []
+    for found in worker.locals.values():
+        assert isinstance(found, Place)
+        out += found.cells()
+    return out
 
 
 # ---------------------------------------------------------------------- labels

@@ -48,10 +48,13 @@ class Items:
     """A set, list or comprehension: guarded items.
 
     `ranks`, one node an item, orders a list (ties of `sortBy` share a rank); None: no order.
+    `limit`: only that many of the items, the first by rank (`take` where ties leave a choice: the choice
+    is made item by item when the list is walked).
     """
 
     items: list[tuple[Node, Value]]
     ranks: list[Node] | None = None
+    limit: Node | None = None
 
 
 @define(eq=False)

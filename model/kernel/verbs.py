@@ -99,8 +99,9 @@ def _create(world: World, path: Path, writer: Writer, call: Call, env: Env) -> A
     if exists:
         outcome = _denied(world, path, draft) or "AlreadyExists"
         return Answer(outcome, None, name)
-    leaves["incarnation"] = incarnations.fresh(world, path, call.kind, slot)
+    leaves["incarnation"] = incarnations.new(world, call.kind)
     ownership.created(world, path, draft, call)
+    path.created.append((call.kind, slot))
     outcome = submit(world, path, draft, call.span)
     return Answer(outcome, draft.copy(world) if outcome == "ok" else None, name)
 
@@ -203,7 +204,7 @@ def _write(world: World, path: Path, writer: Writer, call: Call, env: Env) -> An
     present = path.get(row["present"])
     same = g.true
     if schema.returns(copy.kind):
-        same = g.eq(path.get(row["incarnation"]), copy.incarnation)
+        same = g.eq(g.const(0), copy.incarnation)
     generated = copy.slot not in schema.info(copy.kind).fixed
     if not path.branch(g.and_(present, same) if generated else present):
         return Answer("NotFound", None, name)

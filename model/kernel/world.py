@@ -79,6 +79,7 @@ class World:
     budgets: dict[str, int] = field(factory=dict)
     updates: list[Update] = field(factory=list)
     commits: dict[int, list[tuple[str, int, Node]]] = field(factory=dict)
+    creations: dict[int, list[tuple[str, int]]] = field(factory=dict)
     fired: dict[tuple[str, Span], list[int]] = field(factory=dict)
     onwrite: list[Callable[[Path, "World", "Write"], None]] = field(factory=list)
     tags: dict[tuple[str, str], list[int]] = field(factory=dict)
@@ -133,10 +134,10 @@ class World:
         """Put a changed object into its slot and tell every cache; the caller knows that it changed."""
         row = self.store[kind][slot]
         old = {leaf: path.get(cell) for leaf, cell in row.items()}
-        if "incarnation" not in row:
-            leaves.pop("incarnation", None)
         gone = path.resolve(leaves["present"]) is self.g.false
         new = self.layout.zeros(row) if gone else leaves
+        old["incarnation"] = self.g.const(0)
+        new["incarnation"] = self.g.const(0) if gone else leaves["incarnation"]
         for leaf, cell in row.items():
             path.set(cell, new[leaf])
         path.commits.append((kind, slot, self.g.true))
@@ -327,6 +328,7 @@ class World:
         for slot, row in enumerate(cache.rows):
             stored = self.store[kind][slot]
             new = {leaf: path.get(cell) for leaf, cell in stored.items()}
+            new["incarnation"] = g.const(0)
             old = {leaf: path.get(cell) for leaf, cell in row.items()}
             differs = c.undelivered(self.layout, path, cache, slot)
             if not everything:
@@ -360,6 +362,7 @@ class World:
             index = len(self.updates)
             self.updates.append(Update(label, tuple(way.guard), way.assigned(), obligations))
             self.commits[index] = way.commits
+            self.creations[index] = way.created
             if about is not None:
                 self.fired.setdefault(about, []).append(index)
 

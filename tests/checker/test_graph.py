@@ -175,9 +175,9 @@ def test_an_empty_view_is_one_box(pods: Space) -> None:
     assert graph.source(result).source
 
 
-def test_the_anchor_is_drawn_in_under_ten_seconds(tmp_path: Path, dot: str) -> None:
+def test_the_anchor_is_drawn_in_under_ten_cpu_seconds(tmp_path: Path, dot: str) -> None:
     """402,792 states: explored, seen through living pods and wish, drawn."""
-    start = time.perf_counter()
+    start = time.process_time()
     anchor = Anchor(3, 2, 2, fix=False)
     system, g = anchor.system(), anchor.g
     space = explored(system)
@@ -186,4 +186,4 @@ def test_the_anchor_is_drawn_in_under_ten_seconds(tmp_path: Path, dot: str) -> N
     draw(result, tmp_path / "anchor.svg")
     assert (len(result.boxes), result.states, result.transitions) == (12, 402_792, 2_818_917)
     assert len({box.component for box in result.boxes}) == 3 and all(box.bottom for box in result.boxes)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -22,10 +22,8 @@ TWINS = """\
 enough for Database db  violated  2 steps
   enough breaks after 2 steps.
 
-   1 ╭ Fleet create Pod db-0  + Pod db-0  owner = db
-     │                        memory: passes  0 → 1
-   2 ╰ Fleet create Pod db-1  + Pod db-1  owner = db
-                              cache: + Pod db-0  owner = db
+   1 ╭ Fleet create Pod db-0  + Pod db-0  owner = db; memory: passes  0 → 1
+   2 ╰ Fleet create Pod db-1  + Pod db-1  owner = db; cache: + Pod db-0  owner = db
          stale its cache shows no Pod db-0, in truth there is one (owner = db); the
                delivery of step 1 is missing (it comes with this step)
          because fleet.loop:5  pods.size() < db.spec.members  is true
@@ -128,7 +126,7 @@ def test_a_lasso_has_a_stem_and_a_cycle_and_says_why_fairness_does_not_help() ->
     assert "↻ these 6 steps repeat for ever" in text
     assert "is reached and lost again: true only after step 7, 10." in text
     assert "`Fleet deliver Pod db-0` never has to happen" in text
-    assert "Only steps that need not happen could change its course: Users patch Database db." in text
+    assert "Only steps that need not happen could change its course: Users scale: patch Database db." in text
 
 
 def test_a_stuck_run_says_who_sleeps() -> None:

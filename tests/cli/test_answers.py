@@ -16,7 +16,7 @@ from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED
 from dashpot.model.core import Graph
 from dashpot.model.program import Check, Expect, Fault, Scenario, Step, Waive
 from dashpot.model.span import Span
-from dashpot.model.system import Goal
+from dashpot.model.system import Goal, Symmetry, System
 
 LINE = Span("a.loop", 7, 3, 7, 20)
 CHECK = Check(
@@ -25,6 +25,9 @@ CHECK = Check(
 )  # fmt: skip
 SAFE = Trace(((0,), (1,), (2,)), (0, 1))
 LASSO = Trace(tuple((i,) for i in (0, 1, 2, 3, 1)), (0, 1, 2, 3), 1)
+
+
+SYSTEM = System(Graph(), (), (), (), (), Symmetry())
 
 
 def goal() -> Goal:
@@ -100,7 +103,7 @@ def scenario() -> Scenario:
 
 
 def played(failure: Failure | None) -> Played:
-    return Played("s", SAFE, (), failure)
+    return Played("s", SYSTEM, SAFE, (), failure)
 
 
 def test_json_has_what_the_document_promises() -> None:

@@ -5,7 +5,7 @@ import pytest
 from dashpot.checker.scenario import play
 from dashpot.model.core import Graph, Node
 from dashpot.model.program import Scenario, Step
-from dashpot.model.system import Cell, Label, Obligation, Symmetry, System, Update
+from dashpot.model.system import Cell, Goal, Label, Obligation, Symmetry, System, Update
 
 
 class World:
@@ -20,7 +20,7 @@ class World:
         self.truth, self.seen = self.g.cell(0, 0, 3), self.g.cell(1, 0, 3)
         self.goal = goal
         self.extra: list[Update] = []
-        self.observed: list[tuple[str, Node]] = []
+        self.goals: list[Goal] = []
 
     def raise_it(self) -> Update:
         low = self.g.lt(self.seen, self.g.const(self.goal))
@@ -46,7 +46,10 @@ class World:
 
     def system(self) -> System:
         updates = (self.deliver(), self.raise_it(), self.crash(), *self.extra)
-        return System(self.g, tuple(self.cells), updates, (), (), Symmetry(), tuple(self.observed))
+        return System(self.g, tuple(self.cells), updates, (), tuple(self.goals), Symmetry())
+
+    def asserts(self, line: int, body: Node) -> None:
+        self.goals.append(Goal(f"assert {line}", "always", self.g.true, self.g.true, body))
 
 
 def script(*steps: Step) -> Scenario:
@@ -55,7 +58,7 @@ def script(*steps: Step) -> Scenario:
 
 def test_settle_runs_until_nothing_changes() -> None:
     world = World(goal=1)
-    world.observed.append(("assert 1", world.g.eq(world.truth, world.g.const(1))))
+    world.asserts(1, world.g.eq(world.truth, world.g.const(1)))
     played = play(world.system(), script(Step("settle"), Step("assert")))
     assert played.failure is None
     assert played.trace.states[-1] == (1, 1)
@@ -64,7 +67,7 @@ def test_settle_runs_until_nothing_changes() -> None:
 
 def test_a_held_delivery_waits_and_the_controller_overshoots() -> None:
     world = World(goal=1)
-    world.observed.append(("assert 2", world.g.eq(world.truth, world.g.const(1))))
+    world.asserts(2, world.g.eq(world.truth, world.g.const(1)))
     played = play(world.system(), script(Step("hold", kind="Pod", actor="A"), Step("settle"), Step("assert")))
     assert played.failure is not None and played.failure.kind == "bound"
     assert played.failure.line == 1 and "numbers" in played.failure.message
@@ -129,4 +132,4 @@ def test_a_kind_that_nobody_caches_cannot_be_held(verb: str) -> None:
 def test_playing_twice_gives_the_same_run() -> None:
     world = World(goal=1)
     scenario = script(Step("settle"))
-    assert play(world.system(), scenario) == play(world.system(), scenario)
+    assert play(world.system(), scenario).trace == play(world.system(), scenario).trace

@@ -111,6 +111,9 @@ IN_A_BODY = [
 ]
 
 AT_THE_TOP = [
+    ("D020", "enum Verb { read, delete }\n"),
+    ("D020", "const any = 1\n"),
+    ("D020", "fun f(for: A): int = 1\n"),
     ("D002", "property p = always a.x = 1\n"),
     ("D002", "controller C for A {\n watches N as n -> Pod when n.x = 1\n}"),
     ("D003", "const MAX == 3\n"),

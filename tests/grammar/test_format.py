@@ -92,7 +92,7 @@ def test_what_is_no_spec_is_not_laid_out() -> None:
         format_text("const A\n", "spec.loop")
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(tampered())
 def test_specs_tampered_with(text: str) -> None:
     try:
@@ -120,7 +120,13 @@ def respaced(draw: st.DrawFn) -> str:
     return "".join(out)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(respaced())
 def test_spacing_does_not_matter(text: str) -> None:
+    laid_out(text)
+
+
+@pytest.mark.soak
+@given(respaced())
+def test_spacing_does_not_matter_at_length(text: str) -> None:
     laid_out(text)

@@ -155,10 +155,8 @@ def test_constants_are_folded() -> None:
 
 
 def test_quantities_and_durations_have_units() -> None:
-    text = (
-        'resource R "v1" { spec { cpu: Quantity = 250m, memory: Quantity = 1Ki, n: Quantity = 2, d: Duration = 2h } }\n'
-    )
-    (r,) = load_text(text).resources
+    fields = "cpu: Quantity = 250m, memory: Quantity = 1Ki, n: Quantity = 2, d: Duration = 2h"
+    (r,) = load_text(f'resource R "v1" {{ spec {{ {fields} }} }}\n').resources
     assert [f.default.value for f in r.spec if isinstance(f.default, e.Literal)] == [250, 1_024_000, 2000, 7_200_000]
 
 
@@ -193,7 +191,8 @@ def test_wakes() -> None:
 def test_index_handlers_are_automata_of_assignments() -> None:
     program = load_text(
         f"{SITE}controller Web for Site {{\n  index at: map[Name]Name = {{}} on Part {{\n"
-        "    add p { at[p.name] = p.name }\n    update before -> p { if before.name != p.name { at[before.name] = null } }\n"
+        "    add p { at[p.name] = p.name }\n"
+        "    update before -> p { if before.name != p.name { at[before.name] = null } }\n"
         "    delete p { at[p.name] = null }\n  }\n  reconcile s { }\n}\n"
     )
     (index,) = program.controllers[0].indexes
@@ -238,8 +237,9 @@ def test_admission() -> None:
 # ---------------------------------------------------------------- bodies
 def test_reads_are_terms_or_calls() -> None:
     body = reconcile(
-        "let x = get cached Node s.name\nlet y = list cached Part where q -> q.owner == s\nlet z = get live Node s.name on Timeout { requeue }\nlet w = list live Part"
-    )  # noqa: E501
+        "let x = get cached Node s.name\nlet y = list cached Part where q -> q.owner == s\n"
+        "let z = get live Node s.name on Timeout { requeue }\nlet w = list live Part"
+    )
     x, y, z, timeout, w, done = body.nodes
     assert isinstance(x, a.Bind) and isinstance(x.value, e.Cached) and x.value.verb == "get"
     assert x.value.type == t.Optional(t.Object("Node"))
@@ -313,7 +313,8 @@ def test_writes_say_what_they_assume() -> None:
 
 def test_objects_are_flattened_to_paths_from_the_root() -> None:
     body = reconcile(
-        'let made = create Part { generateName: s.name + "-", owner: s, labels: { app: "x" }, spec: { slot: 1 }, spec.site: s.name }'
+        'let made = create Part { generateName: s.name + "-", owner: s, labels: { app: "x" }, '
+        "spec: { slot: 1 }, spec.site: s.name }"
     )
     (call, _) = body.nodes
     assert isinstance(call, a.Call) and call.result == "made"
@@ -394,7 +395,8 @@ def test_check() -> None:
         '  scope { Site: 1, lag: 3, FIX: true, TTL: 5s, opaque: ["v1", "v2"] }\n'
         "  faults { crash: 1, crash Web: 2, relist Site for Web: 1 }\n  resync on\n  time free\n"
         '  given Node n { }\n  given Site s { spec: { size: 2, host: "n" } }\n  given Part "p-0" { owner: s }\n'
-        '  given Part "p-1" { owner: Site "s" }\n  expect fine\n  expect violation of hot_loop, panic as loop within 12\n'
+        '  given Part "p-1" { owner: Site "s" }\n  expect fine\n'
+        "  expect violation of hot_loop, panic as loop within 12\n"
         '  waive hot_loop for Site.spec.size "why"\n  waive panic "so"\n}\n'
     )
     (check,) = program.checks
@@ -438,7 +440,8 @@ def test_formulas() -> None:
         "property a for s in Site = converges while s.spec.size > 0 to s.status.ready == s.spec.size\n"
         "property b = Site.size() > 0 leads to Site.size() == 0\nproperty c = eventually always Site.size() == 0\n"
         "property d = always eventually Site.size() == 0\nproperty f for s in Site = monotone s.generation\n"
-        "property g = no lost updates to Site.spec\nproperty h = on delete, evict Site s by Op.go at me require s.name != me\n"
+        "property g = no lost updates to Site.spec\n"
+        "property h = on delete, evict Site s by Op.go at me require s.name != me\n"
     )
     a_, b, c, d, f, g, h = (x.formula for x in program.properties)
     assert isinstance(a_, p.Converges) and a_.premise is not None and program.properties[0].each == ("s", "Site")
@@ -453,7 +456,8 @@ def test_formulas() -> None:
 def test_scenario() -> None:
     program = load_text(
         f"{SITE}controller Web for Site {{\n  reconcile s {{ }}\n}}\n"
-        'scenario "one" {\n  given Site s { spec: { size: 2 } }\n  settle\n  hold Part for Web\n  patch s.spec { size: 1 }\n'
+        'scenario "one" {\n  given Site s { spec: { size: 2 } }\n  settle\n'
+        "  hold Part for Web\n  patch s.spec { size: 1 }\n"
         "  inject relist Part for Web\n  inject crash Web\n  release Part\n  tick 2\n  assert s.spec.size == 1\n}\n"
     )
     (scenario,) = program.scenarios
@@ -468,7 +472,8 @@ def test_scenario() -> None:
 
 
 def test_warnings_do_not_reject() -> None:
-    text = f"{SITE}controller Web for Site {{\n  reconcile s {{\n    let n = get cached Node s.name\n    delete n\n  }}\n}}\n"
+    body = "    let n = get cached Node s.name\n    delete n\n"
+    text = f"{SITE}controller Web for Site {{\n  reconcile s {{\n{body}  }}\n}}\n"
     loaded = examine_text(text)
     assert [(m.code, m.severity, m.span.line) for m in loaded.warnings] == [("L408", "warning", 10)]
     assert load_text(text) == loaded.program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,19 +38,19 @@ def answered(text: str) -> None:
         to_json(error.messages)
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(st.lists(TOKENS, max_size=60))
 def test_soup_of_tokens(words: list[str]) -> None:
     answered(" ".join(words))
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(st.text(max_size=200))
 def test_soup_of_characters(text: str) -> None:
     answered(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(
     st.lists(TOKENS, max_size=12),
     st.sampled_from(["controller C for A {", "check c {", "property p =", 'resource A "v1" {']),
@@ -82,7 +83,19 @@ def tampered(draw: st.DrawFn) -> str:
     return "".join(pieces)
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(tampered())
 def test_specs_tampered_with(text: str) -> None:
     answered(text)
+
+
+@pytest.mark.soak
+@given(tampered())
+def test_specs_tampered_with_at_length(text: str) -> None:
+    answered(text)
+
+
+@pytest.mark.soak
+@given(st.lists(TOKENS, max_size=100))
+def test_soup_of_tokens_at_length(words: list[str]) -> None:
+    answered(" ".join(words))

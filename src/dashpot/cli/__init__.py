@@ -37,14 +37,12 @@ def _flush() -> int:
 
 
 def _guarded(command: Callable[[], int]) -> int:
-    from dashpot.cli import console, files
+    from dashpot.cli import console, files, speech
 
     try:
         return command()
     except Problem as problem:
-        console.err(f"{console.paint('dashpot:', 'red', sys.stderr)} {problem.text}")
-        if problem.hint:
-            console.err(f"  hint: {problem.hint}")
+        speech.tell(problem)
         return problem.status
     except BrokenPipeError:
         console.discard(sys.stdout)

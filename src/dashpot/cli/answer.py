@@ -161,8 +161,8 @@ def _case(checked: Checked, result: Result) -> Case:
     from dashpot.checker.junit import Case
 
     text = sentence(checked, result)
-    if not result.judged:
-        return Case(result.property, "skipped", text or "not judged")
+    if not result.judged and result.as_said is not True:
+        return Case(result.property, "skipped", text)
     outcome = {True: "passed", False: "failed", None: "error"}[result.as_said]
     return Case(result.property, outcome, text)
 

@@ -102,12 +102,11 @@ class Asker:
     def _check(self, file: str, program: Program, check: Check, seen: _Fired) -> Checked:
         from dashpot.checker.explore import examine
         from dashpot.cli.targets import with_scope
-        from dashpot.model.kernel.world import build
 
         check = with_scope(program, check, self._args.set)
         ticker = Ticker(f"{file} {check.name}", time.monotonic, self._args.quiet)
         try:
-            found = examine(program, check, self._options(ticker), build(program, check))
+            found = examine(program, check, self._options(ticker))
         finally:
             ticker.done()
         system = found.space.backend.system
@@ -227,14 +226,18 @@ def play_all(inquiry: Inquiry, wanted: Wanted) -> Inquiry:
 
 
 def _play(program: Program, scenario: Scenario) -> Acted:
-    from dashpot.checker.scenario import play
-    from dashpot.model.kernel.world import build_scenario
+    from dashpot.checker.scenario import perform
 
-    system = build_scenario(program, scenario)
-    played = play(system, scenario)
-    labels = tuple(_label(system.updates[i].label) for i in played.trace.steps)
+    played = perform(program, scenario)
+    labels = tuple(_label(played.system.updates[i].label) for i in played.trace.steps)
     return Acted(scenario, played, labels, dict(program.sources).get(scenario.span.file, ""))
 
 
 def _label(label: Label) -> str:
-    return " ".join(part for part in (label.actor, label.action, label.verb, label.object, *label.detail) if part)
+    """A step of a scenario on one line; what the script does itself needs no actor."""
+    from dashpot.checker.script import SCRIPT
+
+    actor = "" if label.actor == SCRIPT else label.actor
+    action = "" if label.action in ("reconcile", "gone") or not actor else label.action
+    told = " ".join(part for part in (actor, action, label.verb, label.object) if part)
+    return f"{told}  ({', '.join(label.detail)})" if label.detail else told

@@ -117,8 +117,7 @@ def _evaluate(found: Run, texts: list[str]) -> None:
     from dashpot.cli.values import along
 
     rows = [["step", "", *texts]]
-    series = [along(found, text) for text in texts]
-    for number, cells in enumerate(zip(*series, strict=True)):
+    for number, cells in enumerate(zip(*along(found, texts), strict=True)):
         rows.append([str(number), found.labels[number - 1] if number else "start", *cells])
     for line in console.columns(rows, right=frozenset({0})):
         console.out(line)

@@ -8,7 +8,7 @@ import sys
 from dashpot.cli import console
 from dashpot.cli.files import read_spec, specs, write_whole
 from dashpot.cli.problem import HOLDS, VIOLATED, WRONG, Problem, worst
-from dashpot.cli.speech import say
+from dashpot.cli.speech import say, tell
 
 SUMMARY = "bring specs into the one layout"
 DESCRIPTION = """\
@@ -41,9 +41,7 @@ def _one(path: str, args: argparse.Namespace) -> int:
         text = read_spec(path)
         laid_out = format_text(text, name)
     except Problem as problem:
-        console.err(f"dashpot: {problem.text}")
-        if problem.hint:
-            console.err(f"  hint: {problem.hint}")
+        tell(problem)
         return problem.status
     except SpecRejected as wrong:
         say(wrong.messages, {name: text})

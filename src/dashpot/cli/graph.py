@@ -15,9 +15,10 @@ from dashpot.cli.progress import Ticker
 if TYPE_CHECKING:
     from dashpot.checker.quotient import Quotient, View
     from dashpot.checker.space import Space
-    from dashpot.cli.views import Asked
+    from dashpot.cli.views import Answer, Asked
+    from dashpot.model.core import Node
     from dashpot.model.program import Check, Program
-    from dashpot.model.system import Goal
+    from dashpot.model.system import Goal, System
 
 SUMMARY = "draw the state space, quotiented by a view"
 DESCRIPTION = """\
@@ -29,6 +30,7 @@ the .dot source is written.
 EXAMPLE = """\
   dashpot graph web.loop small -o web.svg
   dashpot graph web.loop small --view 'WebPart.size()' --focus f3a1 --radius 2"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
@@ -77,7 +79,8 @@ def _explored(
     from dashpot.model.prune import prune
 
     ticker = Ticker(f"{args.file} {check.name}", time.monotonic)
-    system = prune(observed(program, check, asked))
+    built, answers = observed(program, check, asked)
+    system = prune(built)
     try:
         # Without symmetry: a view may name single objects.
         space = breadth_first(compile_system(system), budget=Budget(states=args.max_states), progress=ticker)
@@ -87,9 +90,17 @@ def _explored(
     if args.goal is not None and not goals:
         raise choose("property", args.goal, sorted({g.property for g in system.goals}), check.name)
     goal = next((g for g in goals if args.goal or g.op in LIVE), None)
-    nodes = dict(system.observed)
-    view = [(a.text, nodes[a.text]) for a in asked] or default_view(space, goal, dict(program.sources))
-    return space, view, goal
+    view = [term for answer in answers for term in _terms(system, answer)]
+    return space, view or default_view(space, goal, dict(program.sources)), goal
+
+
+def _terms(system: System, answer: Answer) -> list[tuple[str, Node]]:
+    """A number as one term, anything else as one for each value: a box shows those that are not zero."""
+    g = system.terms
+    if not answer.number:
+        return [(f"{answer.text} = {value}", node) for value, node in answer.cases]
+    values = [g.ite(node, g.const(int(value)), g.const(0)) for value, node in answer.cases if value != "null"]
+    return [(answer.text, g.sum(values))]
 
 
 def _draw(picture: Quotient, target: Path) -> int:
@@ -121,4 +132,6 @@ def _quotient(space: Space, view: View, goal: Goal | None, args: argparse.Namesp
     try:
         return followed(picture, space, view, states, args.radius)
     except (KeyError, ValueError):
-        raise Problem(WRONG, f"run {args.focus} is of another world than this check", "check again, then draw") from None
+        raise Problem(
+            WRONG, f"run {args.focus} is of another world than this check", "check again, then draw"
+        ) from None

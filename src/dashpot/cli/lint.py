@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dashpot.cli import console
 from dashpot.cli.files import read_spec, specs, write_whole
-from dashpot.cli.problem import HOLDS, VIOLATED, WRONG
-from dashpot.cli.speech import say, sources_of
+from dashpot.cli.problem import HOLDS, VIOLATED, WRONG, Problem, worst
+from dashpot.cli.speech import say, sources_of, tell
 
 if TYPE_CHECKING:
     from dashpot.checker.sarif import Finding
@@ -35,7 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the messages of all files in the order of the files and lines."""
-    messages = [message for path in specs(args.files) for message in _messages(path)]
+    messages: list[Message] = []
+    statuses = []
+    for path in specs(args.files):
+        try:
+            messages += _messages(path)
+        except Problem as problem:
+            tell(problem)
+            statuses.append(problem.status)
     errors = sum(m.severity == "error" for m in messages)
     if args.sarif:
         from dashpot import __version__
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         console.out(json.dumps({"format": 1, "messages": json.loads(to_json(messages))}, indent=2))
     else:
         _print(messages, errors)
-    return WRONG if errors else VIOLATED if messages and args.strict else HOLDS
+    return worst([*statuses, WRONG if errors else VIOLATED if messages and args.strict else HOLDS])
 
 
 def _print(messages: list[Message], errors: int) -> None:

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 
 from dashpot.cli import console
 from dashpot.cli.files import read_spec
+from dashpot.cli.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dashpot.grammar.report import Message
     from dashpot.model.program import Program
+
+
+def tell(problem: Problem) -> None:
+    """Says what went wrong outside a spec."""
+    console.err(f"{console.paint('dashpot:', 'red', sys.stderr)} {problem.text}")
+    if problem.hint:
+        console.err(f"  hint: {problem.hint}")
 
 
 def load_spec(path: str) -> Program:
@@ -26,8 +34,6 @@ def load_spec(path: str) -> Program:
 
 def sources_of(messages: Iterable[Message]) -> dict[str, str]:
     """The texts that messages point into, as far as they can be read."""
-    from dashpot.cli.problem import Problem
-
     texts: dict[str, str] = {}
     for message in messages:
         for span in (message.span, *(span for span, _ in message.notes)):

@@ -1,18 +1,30 @@
-"""Expressions that a command line brings along (`--eval`, `--view`), read in the words of a spec."""
+"""Expressions that a command line brings along (`--eval`, `--view`), read in the words of a spec.
+
+An expression becomes properties of the program, one for each value that it may have; the kernel makes a node
+of each as of any other property, and the value of the expression is found by asking which of them holds.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dashpot.cli.files import read_spec
 from dashpot.cli.problem import WRONG, Problem
 
 if TYPE_CHECKING:
+    from dashpot.model.core import Node
     from dashpot.model.expr import Expr
-    from dashpot.model.program import Program
+    from dashpot.model.program import Check, Program, Property
+    from dashpot.model.system import System
+    from dashpot.model.types import Type
+
+NAME = "asked_on_the_command_line"
+
+LEAST, MOST = -64, 256
+"""Numbers that a value is compared with; what lies outside is shown as undefined."""
 
 
 @frozen
@@ -21,6 +33,19 @@ class Asked:
 
     text: str
     expr: Expr
+
+
+@frozen
+class Answer:
+    """How the value of an expression is read off a state: the first case whose node is true names it.
+
+    cases   (value, node); none of them: undefined
+    number  whether the values are numbers
+    """
+
+    text: str
+    cases: tuple[tuple[str, Node], ...]
+    number: bool
 
 
 def read(path: str, texts: list[str]) -> tuple[Program, tuple[Asked, ...]]:
@@ -52,9 +77,6 @@ def _view(path: str, text: str) -> Asked:
     return Asked(text, found)
 
 
-NAME = "asked_on_the_command_line"
-
-
 def _element(formula: object) -> Expr | None:
     from dashpot.model.expr import Binary, ListLiteral, Method
     from dashpot.model.program import State
@@ -63,3 +85,70 @@ def _element(formula: object) -> Expr | None:
         case State(body=Binary(left=Method(base=ListLiteral(items=(single,))))):
             return single
     return None
+
+
+def observed(program: Program, check: Check, asked: tuple[Asked, ...]) -> tuple[System, tuple[Answer, ...]]:
+    """The world of a check, and how the values of the expressions are read off its states."""
+    from dashpot.model.kernel.build import build
+
+    cases = [_cases(one) for one in asked]
+    properties = [
+        _property(program, f"{NAME} {number}.{place}", test)
+        for number, found in enumerate(cases)
+        for place, (_, test) in enumerate(found)
+    ]
+    system = build(evolve(program, properties=(*program.properties, *properties)), check)
+    nodes = {g.property: g.body for g in system.goals if g.property.startswith(NAME)}
+    answers = []
+    for number, (one, found) in enumerate(zip(asked, cases, strict=True)):
+        kept = [(text, nodes.get(f"{NAME} {number}.{place}")) for place, (text, _) in enumerate(found)]
+        if any(node is None for _, node in kept):
+            raise Problem(WRONG, f"'{one.text}' speaks of a kind that does not occur in check {check.name}")
+        true = [(text, node) for text, node in kept if node is not None and node is not system.terms.false]
+        answers.append(Answer(one.text, tuple(true), _is_number(one.expr.type)))
+    goals = tuple(g for g in system.goals if not g.property.startswith(NAME))
+    terms = tuple(node for answer in answers for _, node in answer.cases)
+    kept_terms = tuple((f"{NAME} {i}", node) for i, node in enumerate(terms))
+    return evolve(system, goals=goals, observed=(*system.observed, *kept_terms)), tuple(answers)
+
+
+def _property(program: Program, name: str, test: Expr) -> Property:
+    from dashpot.model.program import Property, State
+
+    return Property(name, None, State("always", test), program.main)
+
+
+def _is_number(kind: Type) -> bool:
+    from dashpot.model.types import Int
+
+    return isinstance(kind, Int)
+
+
+def _cases(asked: Asked) -> list[tuple[str, Expr]]:
+    """(value, test) for every value that the expression may have. A Problem for types without few values."""
+    from dashpot.model.expr import NULL, Literal
+    from dashpot.model.types import Bool, Enum, Int, Optional
+
+    kind = asked.expr.type
+    null: list[tuple[str, Expr]] = []
+    if isinstance(kind, Optional):
+        null, kind = [("null", _equal(asked.expr, NULL))], kind.inner
+    match kind:
+        case Bool():
+            return [*null, ("true", asked.expr), ("false", _equal(asked.expr, Literal(False, kind)))]
+        case Enum(members=members):
+            return [*null, *((m, _equal(asked.expr, Literal(m, kind))) for m in members)]
+        case Int():
+            return [*null, *((str(n), _equal(asked.expr, Literal(n, kind))) for n in range(LEAST, MOST + 1))]
+    raise Problem(
+        WRONG,
+        f"'{asked.text}' is no truth value, number or member of an enum",
+        "ask for one of its fields, its .size(), or whether it equals something",
+    )
+
+
+def _equal(left: Expr, right: Expr) -> Expr:
+    from dashpot.model.expr import Binary
+    from dashpot.model.types import Bool
+
+    return Binary("==", left, right, Bool())
