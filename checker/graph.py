@@ -188,7 +188,9 @@ def _legend(result: Quotient) -> str:
     counted += "" if result.complete else "; not all states were explored"
     cells.append(f'<TD BORDER="0"><FONT COLOR="{_SOFT}">{counted}</FONT></TD>')
     lines = ["".join(cells[i : i + _CELLS]) for i in range(0, len(cells), _CELLS)]
-    rows = "".join(f'<TR><TD ALIGN="LEFT"><TABLE {_BARE}><TR>{line}</TR></TABLE></TD></TR>' for line in lines)
+    rows = "".join(
+        f'<TR><TD ALIGN="LEFT"><TABLE ALIGN="LEFT" {_BARE}><TR>{line}</TR></TABLE></TD></TR>' for line in lines
+    )
     return f"<<TABLE {_BARE}>{rows}</TABLE>>"
 
 

@@ -6,10 +6,11 @@ them, and in between fair steps in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from attrs import frozen
 
+from dashpot.checker.flow import turns
 from dashpot.checker.script import ROOMS, SCRIPT, assertion, build_scenario
 from dashpot.checker.verdict import Trace
 from dashpot.model.automaton import ERRORS
@@ -117,7 +118,7 @@ class _Player:
             g for g in system.goals if g.op in ("always", "never") and not g.property.startswith("assert ")
         ]
         self._bad = backend.bits([_against(system, g) for g in self._watched])
-        self._turns = _turns(system)
+        self._turns = turns(system)
         self.states: list[int] = [backend.initial]
         self.steps: list[int] = []
         self.broken: dict[str, str] = {}
@@ -283,13 +284,6 @@ class _Player:
         if not label.fair or label.role == "fault" or label.verb == "tick" or label.actor == SCRIPT:
             return False
         return not any(_delivers(label, kind, actor) for kind, actor in self._held)
-
-
-def _turns(system: System) -> Sequence[int]:
-    """For each update the place of its fairness class in the order of play."""
-    order: dict[tuple[str, ...], int] = {}
-    keys = [u.label.fairness or (u.label.actor, u.label.verb, u.label.object) for u in system.updates]
-    return [order.setdefault(key, len(order)) for key in keys]
 
 
 def _delivers(label: Label, kind: str, actor: str | None) -> bool:

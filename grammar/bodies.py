@@ -12,7 +12,7 @@ from dashpot.grammar.facts import facts, of_elements
 from dashpot.grammar.nearest import nearest
 from dashpot.grammar.scope import Facts, Scope
 from dashpot.grammar.tree import Rule, parts, rule, rules, tokens, unquote
-from dashpot.grammar.typing import bare, describe, element
+from dashpot.grammar.typing import bare, describe, element, nullable
 from dashpot.model import types as t
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop
 from dashpot.model.expr import Cached, Expr, Local, Memory
@@ -198,16 +198,15 @@ class _Body:
                 found.append(str(step))
             else:
                 inner = bare(e.type)
-                key = value(step, scope, inner.key if isinstance(inner, t.MapOf) else t.Int(), "The key")
                 if not isinstance(inner, t.MapOf | t.ListOf):
-                    scope.error(
-                        "D211", step, f"`[…]` needs a list or a map, but this is {describe(inner)}.", "name a map"
-                    )
+                    text = f"`[…]` needs a list or a map, but this is {describe(inner)}."
+                    scope.error("D211", step, text, "name a map")
                     return None
-                found.append(key)
-                e = evolve(e, type=inner.value if isinstance(inner, t.MapOf) else inner.element)
-                if isinstance(inner, t.MapOf):
-                    e = evolve(e, type=t.Optional(inner.value) if isinstance(inner.key, t.Name) else inner.value)
+                found.append(value(step, scope, inner.key if isinstance(inner, t.MapOf) else t.Int(), "The key"))
+                ty = inner.value if isinstance(inner, t.MapOf) else inner.element
+                if isinstance(inner, t.MapOf) and isinstance(inner.key, t.Name):
+                    ty = nullable(ty)  # null takes the entry out
+                e = evolve(e, type=ty)
             if isinstance(e.type, t.Bottom):
                 return None
         return kind, tuple(found), e.type

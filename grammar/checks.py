@@ -64,17 +64,18 @@ def _check(tree: Rule, scope: Scope) -> Check:
 def _sizes(tree: Rule, scope: Scope) -> tuple[tuple[str, ScopeValue], ...]:
     found: dict[str, ScopeValue] = {}
     for key, part in pairs(tree):
-        name = str(key.children[0]) if not isinstance(key, Token) and len(key.children) == 1 else ""
+        name = str(key) if isinstance(key, Token) else ".".join(str(step) for step in key.children)
+        declared = scope.module.visible.get(name) or scope.universe.names.get(name)
+        name = declared.name if declared is not None else name
         if name in found:
             scope.error("D103", key, f"`{name}` is set twice.", "remove one of the two")
-        size = _size(name, key, part, scope)
+        size = _size(name, declared, key, part, scope)
         if size is not None:
             found[name] = size
     return tuple(found.items())
 
 
-def _size(name: str, key: Part, part: Part, scope: Scope) -> ScopeValue | None:
-    declared = scope.universe.names.get(name)
+def _size(name: str, declared: Declared | None, key: Part, part: Part, scope: Scope) -> ScopeValue | None:
     if name == "opaque":
         return _symbols(part, scope)
     if declared is not None and declared.what == "const":

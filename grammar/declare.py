@@ -38,6 +38,9 @@ SORTS = {
 LOCAL = ("fun", "extern")
 """Sorts that leave no trace in a Program, so that every module has its own."""
 
+YIELDING = ("actor", "const")
+"""Sorts whose names a later module may take: nothing but a run and a scope calls them from afar."""
+
 RESERVED = frozenset(BUILTIN) | {"truth", "me", "self", "old", "oldSelf", "lag", "list"}
 """Names that mean something of their own."""
 
@@ -73,8 +76,8 @@ def _declare(token: Token, tree: Rule, module: Module, universe: Universe) -> No
     declared = Declared(name, what, tree, module, span)
     own = module.own.get(name)
     other = own if own is not None else universe.names.get(name)
-    if own is None and other is not None and other.what == "actor":
-        # Actors are called by name in a run only: that of another module gives way and keeps its long name.
+    if own is None and other is not None and other.what in YIELDING:
+        # What another module calls so gives way and keeps its long name; a text that sees both is told (see `_see`).
         other.name = f"{other.module.name}.{name}"
         universe.names[other.name] = other
     elif own is not None or (other is not None and what not in LOCAL and other.what not in LOCAL):

@@ -159,8 +159,10 @@ def _entries(tree: Rule, at: _Place, scope: Scope) -> tuple[Assignment, ...]:
         inner = bare(ty)
         if isinstance(part, Tree) and part.data == "object" and isinstance(inner, t.Struct) and _opens(steps_, at):
             items += _entries(part, _Place(at.kind, steps_, inner, {}, at.partial, at.verb), scope)
+        elif steps_ in (("spec",), ("status",)):
+            fix = f"write `{steps_[0]}: {{ field: value }}`"
+            scope.error("D201", part, f"The {steps_[0]} is written field by field.", fix)
         else:
-            _whole_side(steps_, part, scope)
             items.append(Assignment(steps_, value(part, scope, ty, f"`{text(steps_)}`"), scope.span(key)))
     return tuple(items)
 
@@ -168,13 +170,6 @@ def _entries(tree: Rule, at: _Place, scope: Scope) -> tuple[Assignment, ...]:
 def _opens(steps: Path, at: _Place) -> bool:
     """Whether a literal there sets fields one by one: spec and status always, structs where a write merges."""
     return len(steps) == 1 or at.partial
-
-
-def _whole_side(steps: Path, part: Part, scope: Scope) -> None:
-    if steps in (("spec",), ("status",)):
-        scope.error(
-            "D201", part, f"The {steps[0]} is written field by field.", f"write `{steps[0]}: {{ field: value }}`"
-        )
 
 
 def _walk(steps: list[Token | Rule], at: _Place, scope: Scope) -> tuple[Path, t.Type] | None:

@@ -106,7 +106,7 @@ def name(token: Token, tree: Part, scope: Scope, want: t.Type | None = None) -> 
     if found is not None:
         if found.constant is not None:
             c = found.constant
-            return Const(text, c.type, span)
+            return Const(c.name, c.type, span)
         if found.what == "kind":
             return _kind(text, tree, scope)
         if found.enum is not None:

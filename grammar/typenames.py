@@ -136,7 +136,7 @@ def _bound(tree: Part, scope: Scope) -> Expr:
     found = scope.module.visible.get(str(token))
     if found is not None and found.constant is not None:
         if isinstance(found.constant.type, t.Int):
-            return Const(str(token), t.Int(), span)
+            return Const(found.constant.name, t.Int(), span)
         scope.error(
             "D215",
             token,

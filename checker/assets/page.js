@@ -24,6 +24,8 @@
   const same = (a, b) => a[0] === b[0] && a[1] === b[1];
 
   // ---- who has a lane -------------------------------------------------------------------------------------------
+  const REFUSALS = new Set(["Conflict", "AlreadyExists", "NotFound", "Invalid", "Denied", "TooManyRequests", "Timeout"]);
+  const KEPT = new Set(["generation", "creationTimestamp"]);
   const actors = [...new Set(story.steps.map((step) => step.actor))];
   const rank = (actor) => (story.steps.find((step) => step.actor === actor).role === "environment" ? 0 : 1);
   actors.sort((a, b) => rank(a) - rank(b));
@@ -133,7 +135,7 @@
     const calls = ["create", "update", "patch", "apply", "delete", "evict", "bind"].includes(step.verb);
     if (wrote || calls) {
       mine.push(arrow([x, y], [store, y], wrote ? "write" : "write idle", "head"));
-      if (!wrote) mine.push(cross(store - 14, y));
+      if (step.detail.some((text) => REFUSALS.has(text.split(",")[0]))) mine.push(cross(store - 14, y));
     } else if (reads) mine.push(arrow([store, y], [x + 6, y], "look", "look-head"));
     const cache = view.x[`${step.actor} cache`];
     if (step.looked && cache !== undefined) {
@@ -282,7 +284,7 @@
       const item = itemOf(scene, holder, key);
       for (const [path, text] of Object.entries(item ? item.fields : {})) values.set(path, (values.get(path) || new Set()).add(text));
     }
-    return [...values.keys()].filter((path) => every || values.get(path).size > 1);
+    return [...values.keys()].filter((path) => every || (values.get(path).size > 1 && !KEPT.has(path)));
   }
 
   function cell(now, before, truth, holder) {

@@ -19,8 +19,9 @@ from dashpot.model.kernel.goals import goals, quiet, watch_writes
 from dashpot.model.kernel.layout import Layout, read_row
 from dashpot.model.kernel.names import Naming, created, deleted
 from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.scalarsets import scalarsets
 from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, KindInfo, Schema
-from dashpot.model.kernel.stepping import action_steps, controller_steps, delivery_steps
+from dashpot.model.kernel.stepping import action_steps, controller_steps, delivery_steps, resync_steps
 from dashpot.model.kernel.values import Scalar, Value
 from dashpot.model.kernel.verbs import new_leaves
 from dashpot.model.kernel.walk import calls, kinds_named, parts
@@ -37,7 +38,7 @@ from dashpot.model.program import (
     Program,
     Wake,
 )
-from dashpot.model.system import RankClass, Symmetry, System, Update
+from dashpot.model.system import Group, RankClass, Symmetry, System, Update
 
 MOST_ROUNDS = 12
 GC_MODULES = ("kubernetes.gc", "gc")
@@ -58,6 +59,8 @@ def assemble(program: Program, check: Check, widened: Ranges) -> System:
     world = furnish(program, check, widened)
     for actor in world.actors:
         delivery_steps(world, actor)
+        if check.resync:
+            resync_steps(world, actor)
     fault_list = faults.faults_of(world)
     faults.build(world, fault_list)
     if not any(a.decl.module in GC_MODULES for a in world.actors):
@@ -126,6 +129,10 @@ def schema_of(program: Program, check: Check) -> tuple[Schema, list[GivenObject]
     everything = pieces(program, check)
     tick_ms, oldest = clock.scale(clock.durations([*everything], values))
     finite = Finite(Graph(), values, {x.name: x for x in program.enums if isinstance(x, t.Enum)})
+    placed = {a.place.of for a in actors if getattr(a, "place", None)}  # type: ignore[union-attr]
+    finite.symmetric, finite.asymmetric = scalarsets(
+        list(finite.enums.values()), everything, [resources[k] for k in sorted(kinds)], placed
+    )
     finite.tick_ms, finite.oldest = tick_ms, oldest
     finite.symbols = _symbols(scope, everything)
     longest = scope.get("list")
@@ -519,10 +526,16 @@ def system(world: World) -> System:
         tuple(world.updates),
         tuple(RankClass(tuple(cells_)) for cells_ in world.layout.generations.values()),
         tuple(goals(world)),
-        Symmetry(),
+        _symmetry(world),
         (),
         vacuity,
     )
+
+
+def _symmetry(world: World) -> Symmetry:
+    finite = world.schema.finite
+    groups = tuple(Group(n, len(finite.enums[n].members)) for n in sorted(finite.symmetric))
+    return Symmetry(groups, finite.asymmetric)
 
 
 __all__ = ["Call", "Update", "assemble", "build", "furnish"]

@@ -13,8 +13,8 @@ from dashpot.model.kernel.walk import parts
 from dashpot.model.kernel.world import World
 from dashpot.model.system import Label, Update
 
-BLOCKLESS = ("resume", "reconnect")
-"""Ends of faults do not hold an urgent clock: time passes for who stands still."""
+BLOCKLESS = ("resume", "reconnect", "resync")
+"""Ends of faults do not hold an urgent clock (time passes for who stands still), nor does a periodic resync."""
 
 
 def durations(pieces: list[object], constants: dict[str, int | bool | str]) -> list[int]:

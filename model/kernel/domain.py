@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from dashpot.model import types as t
 from dashpot.model.core import Graph, Node
@@ -26,7 +26,7 @@ LARGEST_DOMAIN = 4096
 class Leaf:
     """One bounded integer of a value: path, inclusive range, what its values are called, start value.
 
-    ranked: only the order among such leaves of one object matters.
+    ranked: only the order among such leaves of one object matters. dims, ref, base: as in `system.Cell`.
     """
 
     path: str
@@ -35,6 +35,9 @@ class Leaf:
     texts: tuple[str, ...] | None = None
     zero: int = 0
     ranked: bool = False
+    dims: tuple[tuple[str, int], ...] = ()
+    ref: str | None = None
+    base: int = 0
 
 
 @define
@@ -44,6 +47,7 @@ class Finite:
     names     every name that can occur; 0 is the empty name; generated ones last ("Pod~0")
     symbols   the pool of opaque values
     owners    (kind, slot) of everything that may own
+    symmetric enums no member of which is told apart
     incarnations  how many incarnations of one slot are told apart (1 where no kind can return)
     oldest    age at which a time saturates, in ticks; tick in milliseconds
     """
@@ -60,6 +64,8 @@ class Finite:
     oldest: int = 1
     tick_ms: int = 1000
     highest_generation: int = 7
+    symmetric: frozenset[str] = frozenset()
+    asymmetric: tuple[tuple[str, str], ...] = ()
 
     # ------------------------------------------------------------------ constants
     def bound(self, e: Expr | None, span: Span = NOWHERE) -> int:
@@ -166,7 +172,7 @@ class Finite:
         limits = self.scalar_range(ty, span)
         if limits is not None:
             ranked = isinstance(ty, t.Generation)
-            yield Leaf(path, *limits, self.texts(ty), _zero(ty, limits, self.oldest), ranked)
+            yield Leaf(path, *limits, self.texts(ty), _zero(ty, limits, self.oldest), ranked, ref=self.group(ty))
             return
         match ty:
             case t.Optional(inner=t.OwnerRef()):
@@ -178,26 +184,28 @@ class Finite:
                 scalar = self.scalar_range(inner, span)
                 if scalar is not None:
                     texts_ = self.texts(inner) or tuple(str(v) for v in range(scalar[0], scalar[1] + 1))
-                    yield Leaf(path, 0, scalar[1] - scalar[0] + 1, ("null", *texts_))
+                    yield Leaf(path, 0, scalar[1] - scalar[0] + 1, ("null", *texts_), ref=self.group(inner), base=1)
                 else:
                     yield Leaf(path + ".some", 0, 1)
                     yield from self.leaves(inner, path, span)
             case t.ListOf(element=element):
                 yield Leaf(path + ".size", 0, self.longest_list)
                 for i in range(self.longest_list):
-                    yield from self.leaves(element, f"{path}.{i}", span)
+                    yield from self.leaves(self.sparse(element), f"{path}.{i}", span)
             case t.SetOf(element=element):
                 texts_ = self.texts(element) or ()
                 for i, key in enumerate(self.keys(element, span)):
                     label = texts_[i] if texts_ else str(key)
-                    yield Leaf(f"{path}.{label}", 0, 1, ("no", "yes"))
+                    yield Leaf(f"{path}.{label}", 0, 1, ("no", "yes"), dims=self.dims(element, key))
             case t.MapOf(key=key, value=value):
                 names = self.texts(key)
                 for i, k in enumerate(self.keys(key, span)):
                     here = f"{path}.{names[i] if names else k}"
+                    dims = self.dims(key, k)
                     if not total(key):
-                        yield Leaf(here + ".some", 0, 1)
-                    yield from self.leaves(value, here, span)
+                        yield Leaf(here + ".some", 0, 1, dims=dims)
+                    for leaf in self.leaves(value, here, span):
+                        yield evolve(leaf, dims=dims + leaf.dims)
             case t.Struct(fields=fields):
                 for name, f in fields:
                     yield from self.leaves(f, f"{path}.{name}", span)
@@ -205,6 +213,31 @@ class Finite:
                 return
             case _:
                 raise SpecError("D304", f"a value of type {type(ty).__name__} cannot be kept in the state", span)
+
+    # ------------------------------------------------------------------ symmetry
+    def group(self, ty: t.Type) -> str | None:
+        """The group of interchangeable elements that values of this type name."""
+        return ty.name if isinstance(ty, t.Enum) and ty.name in self.symmetric else None
+
+    def dims(self, key: t.Type, value: int) -> tuple[tuple[str, int], ...]:
+        group = self.group(key)
+        return ((group, value),) if group else ()
+
+    def sparse(self, ty: t.Type) -> t.Type:
+        """How an element of a list is kept: a place that is not used must name no interchangeable element."""
+        if self.group(ty):
+            return t.Optional(ty)
+        if isinstance(ty, t.Struct):
+            return t.Struct(ty.name, tuple((n, self.sparse(f)) for n, f in ty.fields))
+        return ty
+
+    def dense(self, ty: t.Type, value: Value) -> Value:
+        """The element as its type has it, from how a list keeps it."""
+        if self.group(ty) and isinstance(value, Maybe):
+            return value.value
+        if isinstance(ty, t.Struct) and isinstance(value, Record):
+            return Record({n: self.dense(f, value.fields[n]) for n, f in ty.fields})
+        return value
 
     # ------------------------------------------------------------------ load and store
     def load(self, ty: t.Type, path: str, read: Callable[[str], Node]) -> Value:
@@ -231,7 +264,7 @@ class Finite:
             case t.ListOf(element=element):
                 size = read(path + ".size")
                 items = [
-                    (g.lt(g.const(i), size), self.load(element, f"{path}.{i}", read))
+                    (g.lt(g.const(i), size), self.dense(element, self.load(self.sparse(element), f"{path}.{i}", read)))
                     for i in range(self.longest_list)
                 ]
                 return Items(items, [g.const(i) for i in range(self.longest_list)])
@@ -349,8 +382,9 @@ class Finite:
         for at, item_ in enumerate(slots):
             if item_ is None:
                 continue
-            part = self.zero(element, f"{path}.{at}")
-            overflow.append(g.and_(g.lt(g.const(at), size), self._store(element, f"{path}.{at}", item_, part)))
+            kept = self.sparse(element)
+            part = self.zero(kept, f"{path}.{at}")
+            overflow.append(g.and_(g.lt(g.const(at), size), self._store(kept, f"{path}.{at}", item_, part)))
             for leaf, node in part.items():
                 out[leaf] = g.ite(g.lt(g.const(at), size), node, out[leaf])
         return g.or_(*overflow)

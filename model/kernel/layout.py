@@ -93,6 +93,8 @@ class Layout:
                 slot=slot,
                 texts=leaf.texts,
             )
+            if leaf.dims or leaf.ref:
+                self.amend(row[leaf.path], dims=leaf.dims, ref=leaf.ref, base=leaf.base)
             if leaf.ranked and self.schema.info(kind).size == 1:
                 self.generations.setdefault((kind, 0), []).append(row[leaf.path])
             age = self.age_base(kind, leaf)

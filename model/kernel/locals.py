@@ -103,11 +103,18 @@ class Place:
             known = finite.texts(value.type)
             if known:
                 lo, hi = finite.scalar_range(value.type) or (lo, hi)
+            group = finite.group(value.type)
+            if group and known:
+                lo, hi, known = 0, hi + 1, ("none", *known)
             self.cell = self._add("", lo, hi, min(max(0, lo), hi), known)
+            if group:
+                self.world.layout.amend(self.cell, ref=group, base=1)
             self.type = value.type
             if known and known[-1].endswith("or more"):
                 self.world.layout.ages.append((self.cell, 0))
         c = self.world.layout.cells[self.cell]
+        if c.ref:
+            node = self.world.g.add(node, self.world.g.const(1))
         if node.lo < c.lo or node.hi > c.hi:
             raise Widen((self.actor, self.name, ""), min(c.lo, node.lo), max(c.hi, node.hi))
         path.set(self.cell, node)
@@ -204,7 +211,9 @@ class Place:
             return Table(entries, self.table)
         if self.cell >= 0:
             assert self.type is not None
-            return Scalar(path.get(self.cell), self.type)
+            node = path.get(self.cell)
+            c = self.world.layout.cells[self.cell]
+            return Scalar(g.table((0, *range(c.hi)), node) if c.ref else node, self.type)
         if self.fields:
             return Record({n: p.load(path) for n, p in self.fields.items()})
         return Nothing() if self.some >= 0 else Items([])

@@ -6,7 +6,7 @@ rules, then validating admission; a write that changes nothing bumps nothing and
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import define, field
 
 from dashpot.model import types as t
 from dashpot.model.automaton import Assign
@@ -31,7 +31,7 @@ class Draft:
     old_leaves: dict[str, Node]
     writer: Writer
     fields: list[str]
-    touched: bool = False  # a field was set to now(), which is a change even at age 0
+    now: set[str] = field(factory=set)  # fields set to now(), which is a change even at age 0
 
     def copy(self, world: World) -> Object:
         incarnation = self.leaves.get("incarnation", world.g.const(0))
@@ -69,8 +69,17 @@ def finish(world: World, path: Path, draft: Draft, span: Span) -> None:
     for observe in world.onwrite:
         observe(path, world, write)
     for f in dict.fromkeys(draft.fields):
-        path.changes.append((draft.kind, f))
+        if _moves(world, path, draft, f):
+            path.changes.append((draft.kind, f))
     world.commit(path, draft.kind, draft.slot, dict(draft.leaves), draft.writer)
+
+
+def _moves(world: World, path: Path, draft: Draft, name: str) -> bool:
+    """Whether this field changes; told apart only for kinds with a waived field, where it matters which."""
+    waived = any(w.kind == draft.kind for w in world.check.waives)
+    if not waived or name == "*" or draft.old is None or name in draft.now:
+        return True
+    return path.branch(differing((draft.old_leaves, draft.leaves), name, world.terms(path, None)))
 
 
 def _bump(world: World, draft: Draft, spec_changed: Node) -> None:
@@ -99,7 +108,7 @@ def held_by_finalizers(world: World, leaves: dict[str, Node]) -> Node:
 
 def _changed(world: World, path: Path, draft: Draft) -> bool:
     g = world.g
-    if draft.touched:
+    if draft.now:
         return True
     differ = g.or_(*[g.ne(draft.old_leaves[leaf], node) for leaf, node in draft.leaves.items()])
     return path.branch(differ)

@@ -394,6 +394,26 @@ def _go_on(world: World, actor: Actor, worker: Worker, action: Action, at: int, 
     world.rule(build, action.span)
 
 
+# ---------------------------------------------------------------------- resync
+def resync_steps(world: World, actor: Actor) -> None:
+    """Periodic resync: every key that the cache shows becomes dirty."""
+    if not isinstance(actor.decl, Controller):
+        return
+    g = world.g
+
+    def build(path: Path) -> Label | None:
+        running(world, path, actor)
+        idle_keys = []
+        for key, (present, _) in enumerate(world.seen(path, actor, actor.kind)):
+            now = path.get(actor.dirty[key])
+            idle_keys.append(g.and_(present, g.not_(now)))
+            path.set(actor.dirty[key], g.or_(now, present))
+        path.assume(g.or_(*idle_keys))
+        return Label(actor.name, "resync", fair=True, fairness=(actor.name, "resync", ""))
+
+    world.rule(build, actor.decl.span)
+
+
 # ---------------------------------------------------------------------- deliveries
 def delivery_steps(world: World, actor: Actor) -> None:
     """Each lagging cache takes its oldest undelivered change."""

@@ -168,7 +168,8 @@ def _fill(
         if f.path[0] not in ("name", "generateName"):
             if draft.fields != ["*"]:
                 draft.fields.append(dotted(f.path))
-            draft.touched = draft.touched or _says_now(f.value)
+            if _says_now(f.value):
+                draft.now.add(dotted(f.path))
             path.detail.append(f"{dotted(f.path)} = {world.schema.show(value)}")
     return True
 

@@ -301,7 +301,9 @@ def test_it_can_be_read_by_a_screen_reader_and_printed(browser: Browser, tmp_pat
     assert browser.value(f"[...document.querySelectorAll('button, input')].every({named})") is True
     assert browser.value("document.querySelectorAll('[aria-live=polite]').length") == 1
     assert browser.value("document.documentElement.lang") == "en"
-    browser.scheme("light", "print")
+    browser.scheme("dark", "print")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.value("getComputedStyle(document.querySelector('#run')).backgroundColor") == "rgb(255, 255, 255)"
     assert browser.value("getComputedStyle(document.querySelector('.tale.print')).display") == "block"
     assert browser.value("getComputedStyle(document.querySelector('#now')).display") == "none"
     browser.scheme("light")

@@ -107,6 +107,26 @@ def test_a_run_may_name_a_module_of_the_library_without_using_it() -> None:
     assert "ReplicaSetController" in check.run
 
 
+def test_actors_and_constants_of_other_modules_give_way(tmp_path: Path) -> None:
+    (tmp_path / "shared.loop").write_text(
+        f"const MAX = 3\n{SITE}environment Users {{ action go(s: Site) when s.spec.size < MAX {{ delete s }} }}\n"
+        "check theirs {\n  run Users\n  scope { MAX: 1 }\n}\n"
+    )
+    text = (
+        "use shared (Site)\nconst MAX = 1\nenvironment Users { action go(s: Site) { delete s } }\n"
+        "check mine {\n  run Users, shared.Users, shared\n  scope { MAX: 2, shared.MAX: 1 }\n}\n"
+    )
+    program = load_text(text, folder=tmp_path)
+    assert [c.name for c in program.constants] == ["shared.MAX", "MAX"]
+    assert [x.name for x in program.environments] == ["shared.Users", "Users"]
+    theirs, mine = program.checks
+    assert (theirs.run, theirs.scope) == (("shared.Users",), (("shared.MAX", 1),))
+    assert (mine.run, mine.scope) == (("Users", "shared.Users"), (("MAX", 2), ("shared.MAX", 1)))
+    when = program.environments[0].actions[0].when
+    assert isinstance(when, e.Binary) and when.right == e.Const("shared.MAX", t.Int())
+    assert rejected(text.replace("shared (Site)", "shared"), tmp_path) == ["D103", "D103"]
+
+
 def test_errors_of_several_modules_come_with_their_files(tmp_path: Path) -> None:
     (tmp_path / "shared.loop").write_text("const MAX = NOPE\n")
     with pytest.raises(SpecRejected) as caught:

@@ -202,6 +202,8 @@ def test_substitution_keeps_what_is_free(var: str, other: str) -> None:
         "s.spec.host == 'a' && s.spec.host.startsWith('a')",
         "s.spec.host == s.name",
         "s.owner == s",
+        "Site.filter(x, x.owner != null).all(y, y.owner.name == 'a')",
+        "Site.filter(x, x.owner != null).sortBy(x, x.name).take(2).all(y, y.owner.name == 'a')",
     ],
 )
 def test_guarded_reads_are_silent(text: str) -> None:
@@ -221,6 +223,15 @@ def test_unguarded_reads_are_warned_of(text: str) -> None:
     assert codes(text) == ["L408"]
 
 
+def test_guards_and_premises_are_known_behind_them() -> None:
+    text = (
+        f"{KINDS}process P {{ action go(s: Site) when s.spec.born != null {{\n"
+        "    if since(s.spec.born) > 1s { delete s }\n  }\n}\n"
+        "property p for s in Site = converges while s.spec.born != null to since(s.spec.born) > 1s\n"
+    )
+    assert examine_text(text).warnings == ()
+
+
 @pytest.mark.parametrize(
     "body, warnings",
     [
@@ -229,6 +240,7 @@ def test_unguarded_reads_are_warned_of(text: str) -> None:
         ("if n != null { delete n }\ndelete n", 1),
         ("if n == null { let x = 1 } else { delete n }", 0),
         ("let there = n != null\nif there { delete n }", 1),
+        ("let all = list cached Site\nfor x in all.filter(y, y.owner != null) { let o = x.owner.name }", 0),
     ],
 )
 def test_bodies_remember_what_was_tested(body: str, warnings: int) -> None:
@@ -278,6 +290,45 @@ def test_bodies_remember_what_was_tested(body: str, warnings: int) -> None:
 )
 def test_refused(text: str, code: str) -> None:
     assert codes(text) == [code]
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        ("update t.spec { size: 1 } on Conflict { let n = 1 }", "D101"),
+        ("delete s on Conflict { let n = bad } on Conflict { return }", "D101 D103"),
+        ("let x = get cached Node s.name on NotFound { return }", "D120"),
+        ("for x in s { }", "D211"),
+        ("let x = null", "D201"),
+        ("nothing = 1", "D121"),
+        ("seen = 1", "D201"),
+        ("seen['a'] = 'b'", "D211"),
+        ("at['a'] = 1", "D201"),
+        ("at['a'] = null\nat.b = 'c'", ""),
+        ("requeue after 3", "D201"),
+        ("bind s to 3", "D201"),
+        ("delete s.spec", "D212"),
+        ("update s.spec.size { a: 1 }", "D212"),
+        ("update s.spec { levels[Running]: 4 }", "D216"),
+        ("update s.spec { levels.Runing: 1 }", "D102"),
+        ("update s.spec { born: 3 }", "D201"),
+        ("patch json s.spec { add tags: 'a', add marks: { key: 'a', on: true }, replace size: 2 }", ""),
+        ("patch json s.spec { add size: 'a' }", "D201"),
+        ("let p = create Pod { name: 'a', owner: 'b' }", "D201"),
+        ("let p = create Pod { name: 'a', owner: Site \"b\", spec: { nodeName: null } }", ""),
+        ("let p = create Pod { name: 'a', spec: 3 }", "D201"),
+    ],
+)
+def test_bodies_refused(body: str, code: str) -> None:
+    text = (
+        f"{KINDS}controller C for Site {{\n  memory seen: set[Name] = []\n  memory at: map[Name]Name = {{}}\n"
+        f"  reconcile s {{\n{body}\n  }}\n}}\n"
+    )
+    try:
+        found = [m.code for m in examine_text(text).warnings]
+    except SpecRejected as rejected:
+        found = [m.code for m in rejected.messages]
+    assert " ".join(sorted(found)) == code
 
 
 def test_enum_members_clash_with_everything_that_has_a_name() -> None:

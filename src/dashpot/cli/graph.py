@@ -97,6 +97,8 @@ def _explored(
 def _terms(system: System, answer: Answer) -> list[tuple[str, Node]]:
     """A number as one term, anything else as one for each value: a box shows those that are not zero."""
     g = system.terms
+    if answer.boolean:
+        return [(answer.text, node) for value, node in answer.cases if value == "true"]
     if not answer.number:
         return [(f"{answer.text} = {value}", node) for value, node in answer.cases]
     values = [g.ite(node, g.const(int(value)), g.const(0)) for value, node in answer.cases if value != "null"]

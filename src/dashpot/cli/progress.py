@@ -40,11 +40,23 @@ class Ticker:
 
     def __call__(self, now: Progress) -> None:
         """Takes how far a search is; shows it if a line is due."""
-        if self._quiet or self._clock() < self._due_s:
-            return
+        if self._is_due():
+            self._show(self._line(now, self._clock() - self._began_s))
+            self._queue = now.queue
+
+    def walks(self, done: int, wanted: int, steps: int) -> None:
+        """Takes how far a simulation is."""
+        if self._is_due():
+            took_s = self._clock() - self._began_s
+            self._show(
+                f"{self._title}  walk {grouped(done)} of {grouped(wanted)}  {grouped(steps)} steps  {took_s:.0f} s"
+            )
+
+    def _is_due(self) -> bool:
+        return not self._quiet and self._clock() >= self._due_s
+
+    def _show(self, line: str) -> None:
         took_s = self._clock() - self._began_s
-        line = self._line(now, took_s)
-        self._queue = now.queue
         if self._live:
             columns = shutil.get_terminal_size((80, 24)).columns
             self._draw("\r\033[K" + line[: max(columns - 1, 1)])

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from dashpot.cli import console
 from dashpot.cli.parser import add_set, positive
+from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED
+from dashpot.cli.progress import Ticker
+
+if TYPE_CHECKING:
+    from dashpot.checker.simulate import Found, Simulation
+    from dashpot.model.program import Check, Program
 
 SUMMARY = "random runs: faults first, then heal, then it must settle"
 DESCRIPTION = """\
@@ -29,5 +40,131 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Pending."""
-    raise NotImplementedError
+    """Walks, then tells what the walks met and what they broke."""
+    from dashpot.checker.simulate import simulate
+    from dashpot.cli.speech import load_spec
+    from dashpot.cli.targets import only_check, with_scope
+    from dashpot.model.kernel.build import build
+
+    program = load_spec(args.file)
+    check = with_scope(program, only_check(program, args.check), args.set)
+    ticker = Ticker(f"{args.file} {check.name}", time.monotonic, args.output == "json")
+    try:
+        done = simulate(
+            program,
+            check,
+            build(program, check),
+            seed=args.seed,
+            walks=args.walks,
+            steps=args.steps,
+            told=lambda walks, steps: ticker.walks(walks, args.walks, steps),
+        )
+    finally:
+        ticker.done()
+    lines = [_line(args, program, check, done, found) for found in done.found]
+    if args.output == "json":
+        console.out(json.dumps(_document(args, check, done, lines), indent=2, ensure_ascii=False))
+    else:
+        _print(args, program, check, done, lines)
+    if any(not line.fine for line in lines):
+        return VIOLATED
+    return HOLDS if done.walks == args.walks else UNKNOWN
+
+
+@dataclass(frozen=True)
+class Line:
+    """A property that walks broke: how often, its run, its story, and whether the check says so."""
+
+    found: Found
+    run: str
+    sentence: str
+    said: str
+    fine: bool
+
+
+def _line(args: argparse.Namespace, program: Program, check: Check, done: Simulation, found: Found) -> Line:
+    from dashpot.checker.judge import DEFAULTS, questions
+    from dashpot.cli.ask import keep
+
+    asked = questions(program, check)
+    kept = keep(args.file, program, done.system, found.violated, found.property, check.name, args.seed)
+    expect = asked.expected.get(found.property)
+    if expect is not None and expect.violation:
+        said, fine = "expected ✓", True
+    elif expect is None and asked.lenient and found.property in DEFAULTS:
+        said, fine = "not judged", True
+    else:
+        said, fine = "unexpected ✗" if expect is None else "expected to hold ✗", False
+    return Line(found, kept.id, kept.sentence, said, fine)
+
+
+def _print(args: argparse.Namespace, program: Program, check: Check, done: Simulation, lines: list[Line]) -> None:
+    from dashpot.cli.ask import budgets
+    from dashpot.cli.verdicts import heading
+
+    console.out(heading(check, budgets(program, check)))
+    walks = f"{console.plural(done.walks, 'walk')} from seed {args.seed}"
+    settled = f"{console.grouped(done.settled)} settled"
+    console.out(f"  {walks}  {console.plural(done.steps, 'step')}  {settled}")
+    if done.fired:
+        console.out()
+        rows = [["fault", "times"], *([name, console.grouped(count)] for name, count in done.fired)]
+        for line in console.columns(rows, right=frozenset({1})):
+            console.out(f"  {line}")
+    console.out()
+    for text in _table(lines):
+        console.out(f"  {text}")
+    if not lines:
+        console.out("  no walk broke anything (that proves nothing: `dashpot check` explores all)")
+    if done.reached:
+        console.out(f"  reached:  {', '.join(done.reached)}")
+    for what, count in done.cramped:
+        console.out(f"  bound hit:  {what}: {console.plural(count, 'walk')} ended there")
+    for one in lines:
+        if not one.fine:
+            console.out(f"\n  {one.found.property}: {one.sentence}\n  Told by: dashpot explain {one.run}")
+
+
+def _table(lines: list[Line]) -> list[str]:
+    """One line a property that some walk broke."""
+    from dashpot.cli.verdicts import WORDS, steps
+
+    rows = [["property", "verdict", "walks", "first", "steps", "run", ""]]
+    for one in lines:
+        found = one.found
+        verdict = f"✗ {WORDS.get(found.violated.kind, found.violated.kind)}"
+        counts = [console.grouped(found.count), f"#{found.walk}", steps(found.violated)]
+        rows.append([found.property, verdict, *counts, one.run, one.said])
+    if not lines:
+        return []
+    styles = ["dim", *("" if line.fine else "red" for line in lines)]
+    texts = console.columns(rows, right=frozenset({2, 3, 4}))
+    return [console.paint(text, style) for text, style in zip(texts, styles, strict=True)]
+
+
+def _document(args: argparse.Namespace, check: Check, done: Simulation, lines: list[Line]) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "file": args.file,
+        "check": check.name,
+        "seed": args.seed,
+        "walks": done.walks,
+        "steps": done.steps,
+        "settled": done.settled,
+        "faults": dict(done.fired),
+        "reached": list(done.reached),
+        "bounds": dict(done.cramped),
+        "violations": [
+            {
+                "property": line.found.property,
+                "kind": line.found.violated.kind,
+                "steps": line.found.violated.steps,
+                "walk": line.found.walk,
+                "walks": line.found.count,
+                "run": line.run,
+                "message": line.sentence,
+                "expected": line.fine,
+            }
+            for line in lines
+        ],
+    }

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dashpot.model.expr import Expr
     from dashpot.model.program import Check, Program, Property
     from dashpot.model.system import System
-    from dashpot.model.types import Type
 
 NAME = "asked_on_the_command_line"
 
@@ -40,12 +39,13 @@ class Answer:
     """How the value of an expression is read off a state: the first case whose node is true names it.
 
     cases   (value, node); none of them: undefined
-    number  whether the values are numbers
+    number, boolean   what the values are
     """
 
     text: str
     cases: tuple[tuple[str, Node], ...]
     number: bool
+    boolean: bool
 
 
 def read(path: str, texts: list[str]) -> tuple[Program, tuple[Asked, ...]]:
@@ -90,6 +90,7 @@ def _element(formula: object) -> Expr | None:
 def observed(program: Program, check: Check, asked: tuple[Asked, ...]) -> tuple[System, tuple[Answer, ...]]:
     """The world of a check, and how the values of the expressions are read off its states."""
     from dashpot.model.kernel.build import build
+    from dashpot.model.types import Bool, Int
 
     cases = [_cases(one) for one in asked]
     properties = [
@@ -105,7 +106,7 @@ def observed(program: Program, check: Check, asked: tuple[Asked, ...]) -> tuple[
         if any(node is None for _, node in kept):
             raise Problem(WRONG, f"'{one.text}' speaks of a kind that does not occur in check {check.name}")
         true = [(text, node) for text, node in kept if node is not None and node is not system.terms.false]
-        answers.append(Answer(one.text, tuple(true), _is_number(one.expr.type)))
+        answers.append(Answer(one.text, tuple(true), isinstance(one.expr.type, Int), isinstance(one.expr.type, Bool)))
     goals = tuple(g for g in system.goals if not g.property.startswith(NAME))
     terms = tuple(node for answer in answers for _, node in answer.cases)
     kept_terms = tuple((f"{NAME} {i}", node) for i, node in enumerate(terms))
@@ -116,12 +117,6 @@ def _property(program: Program, name: str, test: Expr) -> Property:
     from dashpot.model.program import Property, State
 
     return Property(name, None, State("always", test), program.main)
-
-
-def _is_number(kind: Type) -> bool:
-    from dashpot.model.types import Int
-
-    return isinstance(kind, Int)
 
 
 def _cases(asked: Asked) -> list[tuple[str, Expr]]:
