@@ -57,7 +57,7 @@ class Symmetries:
         """Families are told apart by what is the same for all elements, and else by their order."""
         actor = cell.actor.partition("[")[0]
         dims = self._indexed(cell)
-        fixed = (cell.kind, cell.path) if dims else (cell.kind, cell.path, str(cell.slot), cell.actor)
+        fixed = (cell.kind, cell.family or cell.path) if dims else (cell.kind, cell.path, str(cell.slot), cell.actor)
         names = tuple(name for name, _ in dims)
         for nth in range(len(self._system.cells)):
             place: Place = ((cell.area, actor, *fixed, *names, str(nth)), tuple(e for _, e in dims))

@@ -23,6 +23,7 @@ class Cell:
              is all cells equal but for the elements of their dims
     ref      the symmetric group whose elements this cell's values name, with `lo..` shift `base`: value v
              names element v - base for v >= base (smaller values, such as null, are fixed)
+    family   the path with the elements of `dims` left out, where the path names them ("" otherwise)
     root     never dropped by `prune`: part of the truth that a run observes
     """
 
@@ -40,6 +41,7 @@ class Cell:
     ref: str | None = None
     base: int = 0
     root: bool = False
+    family: str = ""
 
     @property
     def name(self) -> str:

@@ -36,6 +36,7 @@ class Leaf:
     zero: int = 0
     ranked: bool = False
     dims: tuple[tuple[str, int], ...] = ()
+    family: str = ""
     ref: str | None = None
     base: int = 0
 
@@ -196,16 +197,19 @@ class Finite:
                 texts_ = self.texts(element) or ()
                 for i, key in enumerate(self.keys(element, span)):
                     label = texts_[i] if texts_ else str(key)
-                    yield Leaf(f"{path}.{label}", 0, 1, ("no", "yes"), dims=self.dims(element, key))
+                    yield Leaf(
+                        f"{path}.{label}", 0, 1, ("no", "yes"), dims=self.dims(element, key), family=f"{path}.*"
+                    )
             case t.MapOf(key=key, value=value):
                 names = self.texts(key)
                 for i, k in enumerate(self.keys(key, span)):
                     here = f"{path}.{names[i] if names else k}"
                     dims = self.dims(key, k)
                     if not total(key):
-                        yield Leaf(here + ".some", 0, 1, dims=dims)
+                        yield Leaf(here + ".some", 0, 1, dims=dims, family=f"{path}.*.some")
                     for leaf in self.leaves(value, here, span):
-                        yield evolve(leaf, dims=dims + leaf.dims)
+                        family = f"{path}.*" + (leaf.family or leaf.path)[len(here) :]
+                        yield evolve(leaf, dims=dims + leaf.dims, family=family if dims else leaf.family)
             case t.Struct(fields=fields):
                 for name, f in fields:
                     yield from self.leaves(f, f"{path}.{name}", span)

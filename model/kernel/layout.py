@@ -95,6 +95,7 @@ class Layout:
             )
             if leaf.dims or leaf.ref:
                 self.amend(row[leaf.path], dims=leaf.dims, ref=leaf.ref, base=leaf.base)
+                self.amend(row[leaf.path], family=prefix + leaf.family if leaf.family else "")
             if leaf.ranked and self.schema.info(kind).size == 1:
                 self.generations.setdefault((kind, 0), []).append(row[leaf.path])
             age = self.age_base(kind, leaf)

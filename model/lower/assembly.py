@@ -42,7 +42,7 @@ class Parts:
         """The operands of the disjunction, as text."""
         texts: list[str] = []
         for distance, mask in self.copies.items():
-            kept = f"s & {mask}"
+            kept = f"s & {mask:#x}"
             if distance:
                 kept = f"({kept}) {'<<' if distance > 0 else '>>'} {abs(distance)}"
             texts.append(kept)
@@ -54,7 +54,7 @@ class Parts:
         for test, then, other in self.choices:
             texts.append(f"({then.text(printer)} if {printer.test(test)} else {other.text(printer)})")
         if self.bits:
-            texts.append(str(self.bits))
+            texts.append(f"{self.bits:#x}")
         return texts
 
     def text(self, printer: Printer) -> str:
@@ -79,12 +79,12 @@ class Assembly:
         """The next state as text."""
         base = "s"
         if self.bump:
-            base = f"s {'+' if self.bump > 0 else '-'} {abs(self.bump)}"
+            base = f"s {'+' if self.bump > 0 else '-'} {abs(self.bump):#x}"
         if self.keep == self.whole:
             return base
         terms = self.parts.terms(printer)
         if self.keep:
-            terms.insert(0, f"({base}) & {self.keep}" if self.bump else f"s & {self.keep}")
+            terms.insert(0, f"({base}) & {self.keep:#x}" if self.bump else f"s & {self.keep:#x}")
         return " | ".join(terms) or "0"
 
 

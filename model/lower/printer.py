@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from dashpot.model.core import Node
 from dashpot.model.lower.layout import Layout
@@ -16,22 +17,19 @@ INLINE_TABLE = 24
 
 
 class Uses:
-    """How often nodes are used in one block: occurrences in the text, and evaluations a visit (weight)."""
+    """How often nodes are used in one block: [node, occurrences in the text, evaluations a visit (weight)] by id."""
 
     def __init__(self) -> None:
-        self.nodes: dict[int, Node] = {}
-        self.count: dict[int, int] = {}
-        self.weight: dict[int, float] = {}
+        self.found: dict[int, list[Any]] = {}
 
     def add(self, node: Node, weight: float, count: int = 1) -> None:
-        key = node.id
-        if key in self.count:
-            self.count[key] += count
-            self.weight[key] += weight
+        """Count one more use."""
+        known = self.found.get(node.id)
+        if known is not None:
+            known[1] += count
+            known[2] += weight
         elif node.op != "const":
-            self.nodes[key] = node
-            self.count[key] = count
-            self.weight[key] = weight
+            self.found[node.id] = [node, count, weight]
 
 
 class Printer:
@@ -67,26 +65,30 @@ class Printer:
         Arguments have smaller ids than what is made of them, so that one pass from the highest id down sees
         every use of a node before the node.
         """
-        heap = [-key for key in uses.nodes]
+        found, names = uses.found, self.names
+        heap = [-key for key in found]
         heapify(heap)
         chosen: list[Node] = []
         while heap:
             key = -heappop(heap)
-            if key in self.names:
+            if key in names:
                 continue
-            node = uses.nodes[key]
-            count, weight = uses.count[key], uses.weight[key]
+            node, count, weight = found[key]
             if weight >= 1 and (count >= 2 or self.depth(node) == CUT):
                 chosen.append(node)
                 count, weight = 1, 1.0
             if node.op == "cell":
                 continue
-            twice = 2 if node.op in ("min", "max") else 1
+            if node.op == "min" or node.op == "max":
+                count, weight = 2 * count, 2 * weight
             for arg in node.args:
-                if arg.op != "const":
-                    if arg.id not in uses.count:
-                        heappush(heap, -arg.id)
-                    uses.add(arg, weight * twice, count * twice)
+                known = found.get(arg.id)
+                if known is not None:
+                    known[1] += count
+                    known[2] += weight
+                elif arg.op != "const":
+                    found[arg.id] = [arg, count, weight]
+                    heappush(heap, -arg.id)
         chosen.reverse()
         return chosen
 
@@ -144,7 +146,7 @@ class Printer:
             word = " and " if (op == "and") != negated else " or "
             return "(" + word.join([self.test(a, negated) for a in args]) + ")"
         if op == "cell" and self.layout.lo[node.value] == 0 and self.layout.width[node.value]:
-            text = f"s & {self.layout.mask(node.value)}"
+            text = f"s & {self.layout.mask(node.value):#x}"
         else:
             text = self.value(node)
         return f"not {text}" if negated else text
@@ -153,7 +155,7 @@ class Printer:
         if b.op == "const" and a.op == "cell" and a.id not in self.names:
             layout = self.layout
             index = a.value
-            return f"s & {layout.mask(index)} {sign} {b.value - layout.lo[index] << layout.shift[index]}"
+            return f"s & {layout.mask(index):#x} {sign} {b.value - layout.lo[index] << layout.shift[index]:#x}"
         return f"{self.value(a)} {sign} {self.value(b)}"
 
     def all_of(self, nodes: Iterable[Node]) -> str:
@@ -172,7 +174,7 @@ class Printer:
             else:
                 rest.append(self.test(node))
         if mask:
-            rest.insert(first, f"s & {mask} == {bits}")
+            rest.insert(first, f"s & {mask:#x} == {bits:#x}")
         return " and ".join(rest) if rest else "True"
 
     def table(self, values: tuple[int, ...]) -> str:
