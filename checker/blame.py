@@ -154,9 +154,12 @@ def cell_bindings(stage: Stage, node: Node, rows: Sequence[Sequence[int]]) -> tu
         cell = stage.system.cells[index]
         if cell.area == "shadow" or cell.path in ("name", "uid"):
             continue
-        values = tuple(cell.text(row[index]) for row in rows)
+        values = tuple(stage.text(cell, row) for row in rows)
+        if cell.path == "present":
+            values = tuple("exists" if row[index] else "—" for row in rows)
         title = stage.title((cell.kind, cell.slot), rows[0]) if cell.kind else cell.actor
-        text = f"{title} {cell.path}".strip() if cell.area == "store" else f"{cell.actor}: {title} {cell.path}".strip()
+        field = "" if cell.path == "present" else cell.path
+        text = " ".join(part for part in (f"{cell.actor}:" if cell.area != "store" else "", title, field) if part)
         if any(row[index] != cell.lo for row in rows):
             found.append(Binding(text, values))
     return tuple(found[:SHOWN])

@@ -50,18 +50,21 @@ class _Asked:
     witnesses: tuple[Goal, ...]
     live: tuple[Goal, ...]
     steps: tuple[str, ...]
+    named: tuple[str, ...]
     hot: bool
     waived: Waivers = field(factory=dict)
 
 
 def explore(
-    system: System, *, name: str = "", asks: Iterable[str] | None = None, needed: Iterable[str] | None = None,
-    waived: Waivers | None = None, budget: Budget | None = None, symmetry: bool = True, cross_check: bool = False,
-    defaults_only: bool = False, engine: str = "breadth", progress: Callable[[Progress], None] | None = None,
+    system: System, *, name: str = "", asks: Iterable[str] | None = None, named: Iterable[str] = (),
+    needed: Iterable[str] | None = None, waived: Waivers | None = None, budget: Budget | None = None,
+    symmetry: bool = True, cross_check: bool = False, defaults_only: bool = False,
+    engine: str = "breadth", progress: Callable[[Progress], None] | None = None,
 ) -> Exploration:  # fmt: skip
     """Decide the properties of a system; one line a property, the worst first.
 
     asks           names to decide; None: all goals, all step obligations and `hot_loop`
+    named          names that get a line although nothing in the system speaks of them: what cannot break holds
     needed         names that must be decided before a long search may stop; None: all
     waived         fields for which properties are switched off
     symmetry       permute interchangeable objects where that is exact; `Report.symmetry` says which groups were used
@@ -71,7 +74,7 @@ def explore(
     """
     started = time.process_time()
     pruned = prune(system)
-    asked = _asked(pruned, asks, waived or {}, defaults_only)
+    asked = _asked(pruned, asks, tuple(named), waived or {}, defaults_only)
     run = _Run(compile_system(pruned), asked, needed, budget, progress, engine)
     try:
         space, results, groups = run.decide(symmetry)
@@ -135,7 +138,9 @@ def _compare(space: Space, results: list[Result], plain_space: Space, plain_resu
     return total
 
 
-def _asked(system: System, asks: Iterable[str] | None, waived: Waivers, defaults_only: bool) -> _Asked:
+def _asked(
+    system: System, asks: Iterable[str] | None, named: tuple[str, ...], waived: Waivers, defaults_only: bool
+) -> _Asked:  # fmt: skip
     names = None if asks is None else set(asks)
 
     def wanted(name: str) -> bool:
@@ -150,6 +155,7 @@ def _asked(system: System, asks: Iterable[str] | None, waived: Waivers, defaults
         witnesses=tuple(g for g in goals if g.op == "sometimes"),
         live=tuple(g for g in goals if g.op in LIVE),
         steps=tuple(step for step in steps if wanted(step)),
+        named=tuple(sorted(name for name in named if wanted(name))),
         hot=wanted(HOT),
         waived=waived,
     )
@@ -200,6 +206,8 @@ def _results(space: Space, asked: _Asked, budget: Budget | None) -> list[Result]
     elif asked.live or asked.hot:
         unjudged = Unknown("engine", "liveness needs the breadth-first engine")
         verdicts |= {name: [unjudged] for name in [*(g.property for g in asked.live), *([HOT] if asked.hot else [])]}
+    for name in asked.named:
+        verdicts.setdefault(name, [undecided or Holds()])
     lines = [plain(name, _worst(found)) for name, found in verdicts.items()]
     return sorted(lines, key=lambda line: severity(line.verdict))
 

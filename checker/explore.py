@@ -7,11 +7,14 @@ from collections.abc import Callable
 from attrs import evolve, frozen
 
 from dashpot.checker.budget import Budget, Progress
-from dashpot.checker.decide import Exploration, explore
-from dashpot.checker.judge import judged, questions
+from dashpot.checker.decide import Exploration, explore, plain
+from dashpot.checker.judge import Questions, judged, questions
+from dashpot.checker.overflow import unbounded
 from dashpot.checker.verdict import Report
 from dashpot.model.program import Check, Program
 from dashpot.model.system import System
+
+UNBOUNDED = "unbounded"
 
 
 @frozen
@@ -61,10 +64,26 @@ def examine(
     world = build(program, check) if system is None else system
     wanted = questions(program, check, options.defaults_only)
     found = explore(
-        world, name=check.name, asks=wanted.names, needed=wanted.needed, waived=wanted.waived, budget=options.budget,
+        world, name=check.name, asks=wanted.names, named=wanted.named,
+        needed=wanted.needed, waived=wanted.waived, budget=options.budget,
         symmetry=options.symmetry, progress=options.progress, engine=options.engine, cross_check=options.cross_check,
     )  # fmt: skip
-    return evolve(found, report=judged(found.report, wanted))
+    report = _with_unbounded(program, check, found, wanted, options)
+    return evolve(found, report=judged(report, wanted))
+
+
+def _with_unbounded(
+    program: Program, check: Check, found: Exploration, wanted: Questions, options: Options
+) -> Report:  # fmt: skip
+    """The report with a line for `unbounded`, if something has no bound or the check speaks of it."""
+    report = found.report
+    if ("", "") in wanted.waived.get(UNBOUNDED, frozenset()) or found.space.stopped == "interrupted":
+        return report
+    violated = unbounded(program, check, found.space, options.budget) if report.bounds else None
+    if violated is None:
+        return report
+    lines = [line for line in report.results if line.property != UNBOUNDED]
+    return evolve(report, results=(plain(UNBOUNDED, violated), *lines))
 
 
 def check_system(system: System, options: Options | None = None, name: str = "") -> Report:

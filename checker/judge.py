@@ -19,6 +19,7 @@ class Questions:
     """What a check wants to know.
 
     names      properties to decide
+    named      those among them that the report has a line for in any case
     needed     those among them that must be decided before a long search may stop early
     expected   property → the line of the check that speaks of it
     waived     default property → fields for which it is switched off, (kind, path); ("", ""): everywhere
@@ -26,6 +27,7 @@ class Questions:
     """
 
     names: frozenset[str]
+    named: frozenset[str]
     needed: frozenset[str]
     expected: dict[str, Expect]
     waived: dict[str, frozenset[tuple[str, str]]]
@@ -49,7 +51,7 @@ def questions(program: Program, check: Check, defaults_only: bool = False) -> Qu
     lenient = not defaults_only and any(expect.violation for expect in check.expects)
     names = frozenset(user | set(DEFAULTS))
     needed = frozenset(expected) if lenient else names
-    return Questions(names, needed, expected, waived, lenient)
+    return Questions(names, frozenset(user | set(expected)), needed, expected, waived, lenient)
 
 
 def judged(report: Report, wanted: Questions) -> Report:

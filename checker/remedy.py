@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from dashpot.checker.blame import asleep
+from dashpot.checker.blame import asleep, enabled, step_name
 from dashpot.checker.scene import ZEROS, Scene, Stage, compared
 from dashpot.checker.verdict import Violated
 from dashpot.model.system import Label
@@ -79,6 +79,11 @@ def _wrong_uid(facts: Facts) -> Iterator[str]:
 
 
 def _hot_loop(facts: Facts) -> Iterator[str]:
+    known = [*_fight(facts), *_stale_write(facts)]
+    yield from known or _same_write(facts)
+
+
+def _same_write(facts: Facts) -> Iterator[str]:
     write = _last_write(facts)
     what = f"{write.verb} {write.object}" if write else "write"
     yield f"Write only when something differs: put `{what}` under a test that compares the new value with the one read."
@@ -88,10 +93,16 @@ def _terminates(facts: Facts) -> Iterator[str]:
     for item in facts.scenes[-1].truth:
         lit = [path for path, text in item.fields.items() if text.lower() not in ZEROS]
         held = ", ".join(p.removeprefix("finalizers.") for p in lit if p.startswith("finalizers."))
-        if held and "deletionTimestamp" in lit:
+        if "deletionTimestamp" not in lit:
+            continue
+        if held:
             yield f"{item.title} waits for the finalizer {held}: remove it on every path of a terminating object."
-            return
-    yield "Remove the finalizer on every path that a terminating object can take, also after a crash or an error."
+        else:
+            yield f"{item.title} waits to be finished off: somebody (a kubelet, for a bound Pod) has to `delete … now`."
+        break
+    else:
+        yield "Remove the finalizer on every path that a terminating object can take, also after a crash or an error."
+    yield from _unwoken(facts)
 
 
 def _unbounded(facts: Facts) -> Iterator[str]:
@@ -154,7 +165,7 @@ def _cut_off(facts: Facts) -> Iterator[str]:
     for i, label in enumerate(facts.labels):
         if label.role != "fault" or label.verb not in RESTARTS:
             continue
-        actor = label.object if label.object in facts.scenes[i].private else label.actor
+        actor = label.actor
         before, after = (facts.scenes[k].private.get(actor, {}) for k in (i, i + 1))
         lost = [n.removeprefix("memory ") for n in after if n.startswith("memory ") and before.get(n) != after[n]]
         wrote = any(step.actor == actor and step.verb in WRITES for step in facts.labels[:i])
@@ -213,23 +224,29 @@ def _unwoken(facts: Facts) -> Iterator[str]:
 
 
 def _fight(facts: Facts) -> Iterator[str]:
-    """Two actors that change the same field in turns."""
+    """Two actors, or one for two keys, that undo each other's change of a field."""
     start = facts.violated.trace.loop
     if start is None:
         return
-    writers: dict[tuple[str, str], dict[str, None]] = {}
+    turns: dict[tuple[str, str], dict[tuple[str | None, str | None], str]] = {}
+    rivals: dict[tuple[str, str], tuple[str, str]] = {}
     for i in range(start, len(facts.labels)):
         label = facts.labels[i]
+        key = label.fairness[-1] if label.action == "reconcile" and label.fairness else ""
+        writer = f"{label.actor} for {key}" if key and key != label.object else label.actor
         for change in compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects()):
-            if label.verb in WRITES and label.role == "step":
-                writers.setdefault((change.object, change.field), {})[label.actor] = None
-    for (object, field), actors in writers.items():
-        if len(actors) > 1 and field:
-            yield (
-                f"{' and '.join(actors)} write {field} of {object} in turns: let one of them own it (`apply`), "
-                "or write it only where it is unset."
-            )
-            return
+            what = change.object, change.field
+            known = turns.setdefault(what, {})
+            other = known.get((change.after, change.before), writer)
+            known[change.before, change.after] = writer
+            if other != writer and change.field and label.verb in WRITES:
+                rivals.setdefault(what, (other, writer))
+    if rivals and rivals.keys() == turns.keys():  # else the cycle does more than undo
+        (object, field), (one, two) = next(iter(rivals.items()))
+        yield (
+            f"{one} and {two} write {field} of {object} in turns: let one of them own it (`apply`), "
+            "or write it only where it is unset."
+        )
 
 
 def _same_again(facts: Facts) -> Iterator[str]:
@@ -239,12 +256,32 @@ def _same_again(facts: Facts) -> Iterator[str]:
         return
     writes = [label for label in facts.labels[start:] if label.verb in WRITES and label.role == "step"]
     if writes and len({label.actor for label in writes}) == 1:
-        yield from _hot_loop(facts)
+        yield from _same_write(facts)
+
+
+def _panics(facts: Facts) -> Iterator[str]:
+    """What is still tried, or was tried last, ends in a panic."""
+    system = facts.stage.system
+    left = [system.updates[i].label for i in enabled(system, facts.violated.trace.states[-1])]
+    for label in (*left, *reversed(facts.labels)):
+        if "panics" in label.detail:
+            yield f"`{step_name(label)}` panics again and again. {next(_panic(facts))}"
+            return
+
+
+def _dropped(facts: Facts) -> Iterator[str]:
+    for i, label in enumerate(facts.labels):
+        if label.verb == "drop" and label.role == "fault":
+            yield (
+                f"Step {i + 1} loses an event, and nothing looks again: `requeue after` a while, or rely on the "
+                "periodic resync (`resync on`)."
+            )
+            return
 
 
 _BY_KIND: dict[str, tuple[Callable[[Facts], Iterator[str]], ...]] = {
     "safety": (_stale_write, _cut_off, _outdated),
-    "stuck": (_unwoken, _cut_off, _stale_write),
+    "stuck": (_panics, _dropped, _unwoken, _cut_off, _stale_write),
     "trapped": (_fight, _stale_write, _same_again),
     "loop": (_fight, _stale_write, _same_again),
 }

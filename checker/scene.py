@@ -197,10 +197,10 @@ class Stage:
             pending[actor] += tuple(self._undelivered(cells, values))
         private: dict[str, dict[str, str]] = {}
         for actor, owned in self._private.items():
-            private[actor] = {self._private_name(c): self._text(c, values) for c in owned}
+            private[actor] = {self._private_name(c): self.text(c, values) for c in owned}
         return Scene(truth, caches, dict(pending), private)
 
-    def _text(self, cell: Cell, values: Sequence[int]) -> str:
+    def text(self, cell: Cell, values: Sequence[int]) -> str:
         """A cell's value as text; a reference to a slot ("Pod[0]") by the name of the object there."""
         text = cell.text(values[cell.index])
         reference = _SLOT.fullmatch(text)
@@ -214,7 +214,7 @@ class Stage:
             present = cells.get("present")
             if present is not None and not values[present.index]:
                 continue
-            fields = {path: self._text(c, values) for path, c in cells.items() if told(path)}
+            fields = {path: self.text(c, values) for path, c in cells.items() if told(path)}
             yield Item(key[0], key[1], self._called(key, cells, values), fields)
 
     def _called(self, key: Key, cells: Mapping[str, Cell], values: Sequence[int]) -> str:
@@ -233,7 +233,7 @@ class Stage:
             if key is None or (count is not None and position >= values[count.index]):
                 continue
             present = parts.get("present")
-            fields = {path: self._text(c, values) for path, c in parts.items() if told(path)}
+            fields = {path: self.text(c, values) for path, c in parts.items() if told(path)}
             gone = present is not None and not values[present.index]
             yield Undelivered(key[0], key[1], self._called(key, parts, values), gone, fields)
 

@@ -184,11 +184,15 @@ def _step(
         changes=changes,
         looked=label.verb != "deliver" and bool(stage.decisive(update)),
         stale=stale,
-        decided=tuple(Line(span, source(sources, span), truth) for span, truth in label.decided),
+        decided=tuple(Line(s, source(sources, s), truth) for s, truth in label.decided if s.file == label.span.file),
         span=label.span,
         text=source(sources, label.span),
         repeats=repeats,
     )
+
+
+_FIELDS = ("spec.", "status.", "finalizers", "owner", "labels", "annotations", "deletionTimestamp")
+"""How a detail begins that says what a write sets."""
 
 
 def _untold(label: Label, changes: Sequence[Change]) -> Iterator[str]:
@@ -197,7 +201,8 @@ def _untold(label: Label, changes: Sequence[Change]) -> Iterator[str]:
     name = label.object.partition(" ")[2]
     for text in label.detail:
         field, _, value = text.partition(" = ")
-        told = changed and field.startswith(("spec.", "status.", "finalizers", "owner", "labels", "annotations"))
+        told = changed and field.startswith(_FIELDS)
+        told = told or (text.startswith("(delivers ") and any(c.where == "cache" for c in changes))
         if not told and not (name and value == name):
             yield text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
 
@@ -215,7 +220,7 @@ def _changes(stage: Stage, update: Update, before: Scene, after: Scene) -> list[
     changes = compared(before.objects(), after.objects())
     actor = update.label.actor
     for owner in after.caches:
-        if owner == actor or not changes:
+        if owner == actor or owner in after.pending or not changes:
             changes += compared(before.objects(owner), after.objects(owner), "cache", owner)
     old, new = before.private.get(actor, {}), after.private.get(actor, {})
     for name in new:

@@ -33,7 +33,7 @@ def tell(story: Story, color: bool = False, width: int = 100) -> str:
     width = max(width, 40)
     lines = [f"{ink(story.title, 'bold')}  {ink(KINDS.get(story.kind, story.kind), 'red', 'bold')}{_length(story)}"]
     lines += _wrapped(story.sentence, width, "  ")
-    lines.append("")
+    lines += [""] if story.steps else []
     lines += _steps(story, ink, width)
     lines += _blame(story, ink, width)
     for heading, texts, style in (("Why nothing helps", story.why, "bold"), ("What would help", story.fix, "green")):
@@ -62,8 +62,9 @@ def _steps(story: Story, ink: _Ink, width: int) -> list[str]:
     lines: list[str] = []
     for step in story.steps:
         if step.repeats and step.number == story.stem + 1:
+            repeats = f"these {story.cycle} steps repeat for ever" if story.cycle > 1 else "this step repeats for ever"
             bar = gutter.column(step.number, "between")
-            lines.append(f"     {bar}{ink(f'↻ these {story.cycle} steps repeat for ever', 'yellow', 'bold')}")
+            lines.append(f"     {bar}{ink(f'↻ {repeats}', 'yellow', 'bold')}")
         lines += _step(step, gutter, ink, (actor_width, what_width, width))
     return lines
 
@@ -126,7 +127,7 @@ def stale_text(stale: Stale, number: int) -> str:
         if field:
             shown.append(f"its cache shows {stale.object} {field} = {cache}, in truth it is {truth}")
         elif cache is None:
-            shown.append(f"its cache shows no {stale.object}, in truth there is one" + (f" ({truth})" if truth else ""))
+            shown.append(f"its cache shows no {stale.object}, in truth there is one")
         else:
             shown.append(f"its cache still shows {stale.object}, in truth it is gone")
     text = "; ".join(shown)

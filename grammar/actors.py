@@ -239,6 +239,7 @@ def _watches(tree: Rule, kind: str, var: Token, own: str, scope: Scope) -> Wake:
 
 # ---------------------------------------------------------------- processes, environments
 def process(declared: Declared, universe: Universe) -> Process:
+    """A process: what it keeps and what it does."""
     tree = declared.tree
     scope = Scope(universe, declared.module, look="cache")
     place, scope = place_of(tree, scope)
@@ -256,6 +257,7 @@ def process(declared: Declared, universe: Universe) -> Process:
 
 
 def environment(declared: Declared, universe: Universe) -> Environment:
+    """An environment: actions that need not happen, and faults."""
     scope = Scope(universe, declared.module)
     return Environment(
         name=declared.name,

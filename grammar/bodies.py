@@ -238,6 +238,9 @@ class _Body:
 
     def loop(self, tree: Rule, scope: Scope) -> Scope:
         token, over_tree, block = parts(tree)
+        if scope.body == "handler":
+            fix = "write one assignment: `x = x.filter(…)`, `x = x + …`"
+            scope.error("D120", tree, "An event handler has no loops; it follows one object.", fix)
         assert isinstance(token, Token) and isinstance(block, Tree)
         over = present(term(over_tree, scope), over_tree, scope)
         inside = element(over.type)

@@ -86,6 +86,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D214": ("parameter without a range", "An action has a parameter whose values cannot be enumerated."),
     "D215": ("not a constant", "A value has to be known before anything runs, and is not."),
     "D216": ("outside of the range", "A number does not lie in the range of its place."),
+    "D217": ("function too large", "A function grows beyond measure when its calls are put in place."),
     "D218": ("object of no type", "Nothing says which type an object literal has, or it sets a field twice."),
     "D219": ("no whole number", "A number with a fraction stands where numbers are whole."),
     "D220": ("choice out of place", "`any` stands where nothing can be chosen."),

@@ -164,6 +164,7 @@ def constants(module: Module, universe: Universe) -> None:
 
 
 def structs(module: Module, universe: Universe) -> None:
+    """The structs of a module, used or not."""
     for declared in module.own.values():
         if declared.what == "struct":
             typenames.struct(declared.name, tokens(declared.tree)[0], Scope(universe, module))

@@ -17,7 +17,7 @@ from dashpot.grammar.format_columns import align
 from dashpot.grammar.format_rows import Row
 from dashpot.grammar.parse import parse, tokens
 
-_STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(//[^\n]*)')
+_STRING_OR_COMMENT = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(//[^\n]*)')
 _JOINED = frozenset("DOT BOTH EITHER QMARK COLON TO WHILE LEADS REQUIRE".split())
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
@@ -33,6 +33,7 @@ class _Item:
     begins: bool = False  # a statement, clause, declaration or entry
     breaks: int = 0  # line breaks before it
     partner: int = -1  # the index of the other bracket
+    follower: _Item | None = None  # the next token, comments passed over
 
 
 @define
@@ -91,6 +92,16 @@ def _items(text: str) -> list[_Item]:
         if match.group(1):
             items.append(_Item(match.group(1).rstrip(), "COMMENT", match.start(), match.end()))
     items.sort(key=lambda item: item.start)
+    follower: _Item | None = None
+    for item in reversed(items):
+        item.follower = follower
+        follower = item if item.type != "COMMENT" else follower
+    _connect(items, text)
+    return items
+
+
+def _connect(items: list[_Item], text: str) -> None:
+    """Note the line breaks before each item and the partner of each bracket."""
     opened: list[int] = []
     before = 0
     for index, item in enumerate(items):
@@ -101,7 +112,6 @@ def _items(text: str) -> list[_Item]:
         elif item.type in ("RBRACE", "RPAR", "RSQB"):
             item.partner = opened.pop()
             items[item.partner].partner = index
-    return items
 
 
 def _item(token: Token, begins: bool) -> _Item:
@@ -160,8 +170,7 @@ def _indent(layout: _Layout, items: list[_Item], index: int, level: _Level) -> i
     if item.text in _CLOSES:
         return level.inner - 1
     if item.type == "COMMENT":
-        follower = next((other for other in items[index + 1 :] if other.type != "COMMENT"), None)
-        if follower is None or follower.begins or follower.text in _CLOSES:
+        if item.follower is None or item.follower.begins or item.follower.text in _CLOSES:
             return level.inner
     elif item.begins:
         return level.inner

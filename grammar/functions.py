@@ -10,6 +10,9 @@ from dashpot.grammar.typenames import type_of
 from dashpot.model import types as t
 from dashpot.model.expr import Expr, Extern, Kind, Let, Literal, Local
 
+LARGEST = 20_000
+"""Terms in a function's body after all calls are put in place; a chain of doubling calls would have no end."""
+
 
 def parameters(tree: Rule | None, scope: Scope) -> list[tuple[str, t.Type]]:
     """Names and types of a parameter list; reports names given twice."""
@@ -39,6 +42,11 @@ def function(declared: Declared, scope: Scope) -> Function:
     type_tree, body_tree = parts(tree)[-2:]
     result = type_of(type_tree, here, objects=True)
     body = value(body_tree, inside, result, f"The result of `{declared.name}`")
+    if sum(1 for _ in walk(body)) > LARGEST:
+        text = f"`{declared.name}` becomes very large when the functions that it calls are put in place."
+        body = here.error(
+            "D217", body_tree, text, "call a function once: fold over a collection instead of nesting calls"
+        )
     kinds = tuple(dict.fromkeys(x.kind for x in walk(body) if isinstance(x, Kind)))
     declared.fun = Function(declared.name, tuple(params), result, body, declared.what == "extern", kinds)
     declared.busy = False

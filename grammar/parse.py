@@ -22,7 +22,7 @@ from dashpot.model.span import Span
 
 MAX_ERRORS = 20
 _DECLARATION = re.compile(rf"^(?:{'|'.join(DECLARATIONS)})\b", re.MULTILINE)
-_PIECE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[(){}\[\]]')
+_PIECE = re.compile(r'//[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|[(){}\[\]]')
 
 
 def parse(text: str, file: str) -> SpecTree:

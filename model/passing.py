@@ -24,41 +24,60 @@ def without_dead_locals(system: System) -> System:
         if cell.area in PASSING and cell.actor and not cell.root and cell.index not in ranked:
             mine[cell.actor] = mine.get(cell.actor, 0) | 1 << cell.index
     facts = [_facts(update, read) for update in system.updates]
-    updates = list(system.updates)
+    resets = [0] * len(facts)
     asked = read.all(node for goal in system.goals for node in (goal.alive, goal.premise, goal.body))
     asked |= read.all(node for _, node in system.observed)
     for cell in system.cells:
         if cell.area == "control" and cell.actor in mine and cell.lo < cell.hi:
             control = _Control(system, cell, mine[cell.actor], asked & mine[cell.actor])
-            for place, dead in control.dead(updates, facts):
-                updates[place] = _resetting(system, updates[place], dead)
-                facts[place] = _facts(updates[place], read)
+            for place, dead in control.dead(facts):
+                facts[place] = facts[place].without(dead)
+                resets[place] |= dead
+    updates = (_resetting(system, u, dead) if dead else u for u, dead in zip(system.updates, resets, strict=True))
     return evolve(system, updates=tuple(updates))
 
 
 @frozen
 class _Facts:
-    """What an update reads and writes, as bit sets of cells: tests (guard, obligations), and (cell, reads) an assignment."""
+    """What an update reads and writes, as bit sets of cells.
 
+    tests    read by guard and obligations
+    assigns  (cell, what its new value reads), where that is something
+    writes   all cells assigned
+    never    the guard is false
+    """
+
+    update: Update
     tests: int
     assigns: tuple[tuple[int, int], ...]
     writes: int
     never: bool
 
+    def without(self, dead: int) -> _Facts:
+        """With some cells reset to constants."""
+        kept = tuple(a for a in self.assigns if not dead >> a[0] & 1)
+        return evolve(self, assigns=kept, writes=self.writes | dead)
+
 
 def _facts(update: Update, read: Reading) -> _Facts:
     tests = read.all(update.guard) | read.all(o.holds for o in update.obligations)
-    assigns = tuple((index, read.of(node)) for index, node in update.assigns)
+    assigns = []
     writes = 0
-    for index, _ in assigns:
+    for index, node in update.assigns:
         writes |= 1 << index
-    return _Facts(tests, assigns, writes, any(node.op == "const" and not node.value for node in update.guard))
+        reads = read.of(node) if node.op != "const" else 0
+        if reads:
+            assigns.append((index, reads))
+    return _Facts(
+        update, tests, tuple(assigns), writes, any(node.op == "const" and not node.value for node in update.guard)
+    )
 
 
 class _Move:
     """One update as seen from a control cell: the value it asks for, the value it sets, the locals it touches."""
 
-    def __init__(self, update: Update, facts: _Facts, control: Cell, mine: int) -> None:
+    def __init__(self, facts: _Facts, control: Cell, mine: int) -> None:
+        update = facts.update
         self.source = _demanded(update.guard, control)
         self.target: int | None = None
         self.anywhere = False
@@ -106,10 +125,10 @@ class _Control:
         self.mine = mine
         self.asked = asked
 
-    def dead(self, updates: Sequence[Update], facts: Sequence[_Facts]) -> Iterator[tuple[int, int]]:
+    def dead(self, facts: Sequence[_Facts]) -> Iterator[tuple[int, int]]:
         """(update index, locals to be reset by it), as bits."""
         mine = self.mine
-        moves = [_Move(u, f, self.cell, mine) for u, f in zip(updates, facts, strict=True)]
+        moves = [_Move(f, self.cell, mine) for f in facts]
         alive = [move for move, f in zip(moves, facts, strict=True) if not f.never]
         live = self._live(alive)
         everywhere = 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.transcript import Shell, agrees, commands, play
+from tests.transcript import Shell, commands, matched, play
 from tests.tree import ROOT, files, shown
 
 PAGES = [path for path in files(".md") if "```console" in path.read_text(encoding="utf-8")]
@@ -17,8 +16,6 @@ PAGES = [path for path in files(".md") if "```console" in path.read_text(encodin
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_page_does_what_it_shows(page: Path, tmp_path: Path, rewrite: bool) -> None:
     """A page beside specs (an example) runs in a copy of its folder, any other in an empty one with examples/."""
-    if find_spec("dashpot.cli.check") is None:
-        pytest.skip("`dashpot check` is not there yet")
     here = tmp_path / "reader"
     if list(page.parent.glob("*.loop")):
         shutil.copytree(page.parent, here, ignore=shutil.ignore_patterns(".dashpot"))
@@ -54,7 +51,14 @@ def test_commands_are_read_with_what_they_print() -> None:
     ],
 )
 def test_dots_stand_for_anything(expected: str, printed: str, same: bool) -> None:
-    assert agrees(expected, printed) is same
+    assert (matched(expected, printed) is not None) is same
+
+
+def test_run_stands_for_the_id_that_was_printed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo p 5 f3a1 told by f3a1\np ... RUN told by RUN\n$ echo RUN\nf3a1\n```\n")
+    assert play(page, tmp_path) == []
+    assert matched("RUN RUN\n", "f3a1 f3a2\n") is None
 
 
 def test_a_status_is_asked_for_or_zero(tmp_path: Path) -> None:

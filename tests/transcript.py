@@ -10,9 +10,10 @@ A block that is fenced as `console` is a transcript:
     ```
 
 A line that begins with `$ ` is a command for sh, a line that begins with `> ` goes on with it; the lines below are
-what it prints (stdout and stderr as they come). All blocks of one file run in order, in one folder. In the expected
-text `...` stands for anything within a line, and a line of nothing but `...` for any lines. A command must
-succeed, unless the next one is `echo $?`. With `pytest --rewrite` a block is written anew where it differs.
+what it prints (stdout; if its status is 2 or more stderr too, which else holds only progress and notes). All blocks
+of one file run in order, in one folder. In the expected text `...` stands for anything within a line, and a line of
+nothing but `...` for any lines; `RUN` stands for the id of a saved run, and for that id in the commands below. A
+command must succeed, unless the next one is `echo $?`. With `pytest --rewrite` what differs is written anew.
 """
 
 from __future__ import annotations
@@ -71,14 +72,13 @@ class Shell:
             cwd=self.folder,
             env=env,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             timeout=TIMEOUT_S,
             encoding="utf-8",
             check=False,
         )
         self.status = done.returncode
-        return Outcome(done.stdout, done.returncode)
+        return Outcome(done.stdout + (done.stderr if done.returncode >= 2 else ""), done.returncode)
 
 
 def commands(text: str) -> list[Command]:
@@ -102,16 +102,22 @@ def commands(text: str) -> list[Command]:
     return found
 
 
-def agrees(expected: str, printed: str) -> bool:
-    """Whether printed text is as expected, `...` standing for anything; blanks at line ends do not count."""
+def matched(expected: str, printed: str) -> re.Match[str] | None:
+    """The match of printed text with what is expected; group "run" is the id that `RUN` stands for.
+
+    Blanks at the end of a line do not count. None if the text is not as expected.
+    """
     pattern = ""
     for line in expected.splitlines():
         if line.strip() == "...":
             pattern += r"(?:.*\n)*?"
         else:
             pattern += "[^\n]*".join(re.escape(part) for part in line.rstrip().split("...")) + r"[ \t]*\n"
+    first, *others = re.split(r"\bRUN\b", pattern)
+    if others:
+        pattern = first + r"(?P<run>[0-9a-f]{4,})" + "(?P=run)".join(others)
     text = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
-    return re.fullmatch(pattern, text) is not None
+    return re.fullmatch(pattern, text)
 
 
 def play(path: Path, folder: Path, *, rewrite: bool = False) -> list[str]:
@@ -120,13 +126,16 @@ def play(path: Path, folder: Path, *, rewrite: bool = False) -> list[str]:
     shell = Shell(folder)
     wrong: list[str] = []
     script = commands(text)
+    run = "RUN"
     for here, after in zip(script, [*script[1:], None], strict=True):
-        outcome = shell.run(here.text)
+        outcome = shell.run(re.sub(r"\bRUN\b", run, here.text))
         title = f"{path.name}:{here.line}: $ {here.text}"
         allowed = outcome.status == 0 or (after is not None and after.text == "echo $?")
         if not allowed:
             wrong.append(f"{title}\nexit status {outcome.status}\n{outcome.printed}")
-        elif not agrees(here.expected, outcome.printed):
+        elif found := matched(here.expected, outcome.printed):
+            run = found.groupdict().get("run") or run
+        else:
             if rewrite:
                 text = _rewritten(text, here, outcome.printed)
             else:

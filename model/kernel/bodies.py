@@ -6,6 +6,7 @@ call runs with that call, unless a cached read stands in between (ruling 4).
 
 from __future__ import annotations
 
+import attrs
 from attrs import define, field
 
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop
@@ -284,10 +285,38 @@ class Run:
 
 
 # ---------------------------------------------------------------------- small bodies
-def handle(world: World, path: Path, actor: Actor, body: Automaton, env: Env) -> None:
-    """An index handler: assignments to memory only, to its end."""
+def handle(world: World, path: Path, actor: Actor, body: Automaton, env: Env, test: Node) -> None:
+    """An index handler where `test` holds: assignments to memory only, to its end."""
     run = Run(world, path, actor, Writer(actor), body, {**world.env(actor), **env})
-    run._local(0, called=None)
+    if test is world.g.true or not _straight(run, test):
+        if path.branch(test):
+            run._local(0, called=None)
+
+
+def _straight(run: Run, test: Node) -> bool:
+    """Run a handler of plain, defined assignments without a fork; False where it has tests or partial terms."""
+    world, path, g = run.world, run.path, run.world.g
+    cells = [cell for _, row in run.actor.memory.values() for cell in row.values()]
+    before = dict(path.overlay)
+    marks = len(path.obligations)
+    held = {cell: path.get(cell) for cell in cells}
+    node, at = run.body.nodes[0], 0
+    while isinstance(node, Assign):
+        terms = world.terms(path, run.actor)
+        if path.resolve(terms.value(node.value, run.env)[1]) is not g.true:
+            break
+        run._assign(terms, node, run.env)
+        at = node.next
+        node = run.body.nodes[at]
+    if not isinstance(node, End):
+        path.overlay = before
+        del path.obligations[marks:]
+        return False
+    for cell, old in held.items():
+        path.set(cell, g.ite(test, path.get(cell), old))
+    for i in range(marks, len(path.obligations)):
+        path.obligations[i] = attrs.evolve(path.obligations[i], holds=g.or_(g.not_(test), path.obligations[i].holds))
+    return True
 
 
 def admission_body(world: World, path: Path, hook: Admission, draft: Draft) -> str | None:

@@ -139,8 +139,7 @@ def listed(world: World, path: Path, actor: Actor) -> None:
             for event, body in index.handlers:
                 if event == "add":
                     for present, copy in world.seen(path, actor, cache.kind):
-                        if path.branch(present):
-                            handle(world, path, actor, body, {body.params[0]: copy})
+                        handle(world, path, actor, body, {body.params[0]: copy}, path.resolve(present))
     if isinstance(actor.decl, Controller):
         for key, (present, _) in enumerate(world.seen(path, actor, actor.kind)):
             path.set(actor.dirty[key], present)

@@ -188,13 +188,12 @@ class World:
             if cache.rows:
                 for leaf, cell in cache.rows[slot].items():
                     path.set(cell, new[leaf])
-            self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+            self._handlers(path, actor, cache, before, after, old["present"], new["present"], g.true)
             return
         own = [g.bool(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
-        full = c.overflowing(path, self.layout, cache, slot)
-        if path.resolve(full) is not g.false and path.branch(full):
-            self.deliver(path, actor, cache)
-            path.detail.append(f"(delivers the oldest change of {cache.kind} to {actor.name})")
+        full = path.resolve(c.overflowing(path, self.layout, cache, slot))
+        if full is not g.false:
+            self._deliver_if(path, actor, cache, full)
         c.put(path, self.layout, cache, c.Change(slot, new, owed, own))
 
     def late(self, wake: Wake) -> bool:
@@ -297,27 +296,47 @@ class World:
         self.mark(path, actor, owed)
         c.shift(path, self.layout, cache, g.true)
         self.mark(path, actor, self.keys(path, actor, late, before, after, old["present"], new["present"]))
-        self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+        self._handlers(path, actor, cache, before, after, old["present"], new["present"], g.true)
         return slot
 
+    def _deliver_if(self, path: Path, actor: Actor, cache: c.Cache, test: Node) -> None:
+        """`deliver` where `test` holds, whatever the slot: the oldest change goes with the write."""
+        g = self.g
+        oldest = cache.entries[0]
+        new = c.row_leaves(self.layout, path, oldest.row)
+        late = [w for w in cache.wakes if self.late(w)]
+        self.mark(path, actor, [g.and_(test, path.get(cell)) for cell in oldest.owed])
+        for slot, row in enumerate(cache.rows):
+            here = path.resolve(g.and_(test, g.eq(path.get(oldest.slot), g.const(slot))))
+            if here is g.false:
+                continue
+            old = {leaf: path.get(cell) for leaf, cell in row.items()}
+            for leaf, cell in row.items():
+                path.set_if(here, cell, new[leaf])
+            before, after = self._version(cache.kind, slot, old), self._version(cache.kind, slot, new)
+            owed = self.keys(path, actor, late, before, after, old["present"], new["present"])
+            self.mark(path, actor, [g.and_(here, n) for n in owed])
+            self._handlers(path, actor, cache, before, after, old["present"], new["present"], here)
+        c.shift(path, self.layout, cache, test)
+
     def _handlers(
-        self, path: Path, actor: Actor, cache: c.Cache, old: Object, new: Object, was: Node, now: Node
+        self, path: Path, actor: Actor, cache: c.Cache, old: Object, new: Object, was: Node, now: Node, test: Node
     ) -> None:
-        """Index handlers of the change, on the versions before and after."""
+        """Index handlers of the change, on the versions before and after, where `test` holds."""
         from dashpot.model.kernel.bodies import handle
 
+        g = self.g
         for index in cache.indexes:
             for event, body in index.handlers:
                 happened = {
-                    "add": self.g.and_(self.g.not_(was), now),
-                    "update": self.g.and_(was, now),
-                    "delete": self.g.and_(was, self.g.not_(now)),
+                    "add": g.and_(test, g.not_(was), now),
+                    "update": g.and_(test, was, now),
+                    "delete": g.and_(test, was, g.not_(now)),
                 }[event]
                 happened = path.resolve(happened)
-                if happened is self.g.false or not path.branch(happened):
-                    continue
-                args: dict[str, list[Value]] = {"add": [new], "update": [old, new], "delete": [old]}
-                handle(self, path, actor, body, dict(zip(body.params, args[event], strict=True)))
+                if happened is not g.false:
+                    args: dict[str, list[Value]] = {"add": [new], "update": [old, new], "delete": [old]}
+                    handle(self, path, actor, body, dict(zip(body.params, args[event], strict=True)), happened)
 
     def relist(self, path: Path, actor: Actor, kind: str, everything: bool) -> None:
         """A list replaces the cache: keys of versions that differ become dirty (`everything`: all keys)."""
@@ -335,8 +354,7 @@ class World:
                 before, after = self._version(kind, slot, old), self._version(kind, slot, new)
                 owed = self.keys(path, actor, cache.wakes, before, after, old["present"], new["present"])
                 self.mark(path, actor, [g.and_(differs, n) for n in owed])
-                if cache.indexes and path.branch(differs):
-                    self._handlers(path, actor, cache, before, after, old["present"], new["present"])
+                self._handlers(path, actor, cache, before, after, old["present"], new["present"], differs)
             for leaf, cell in row.items():
                 path.set(cell, new[leaf])
         c.clear(path, self.layout, cache)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.checker.ghosts import SOURCES, fleet, forgetful, rivals, sleeper, tide, twins
+from tests.checker.ghosts import SOURCES, World, fleet, forgetful, rivals, sleeper, tide, twins
 
 from dashpot.checker.blame import enabled, evaluate_along, source
+from dashpot.checker.retrace import fire, retraced
 from dashpot.checker.scene import Stage, compared
 from dashpot.checker.story import Story, story
 from dashpot.checker.tell import tell
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.interpret import evaluate
 from dashpot.model.span import Span
-from dashpot.model.system import Obligation, System
+from dashpot.model.system import Label, Obligation, RankClass, System
 
 TWINS = """\
 enough for Database db  violated  2 steps
@@ -24,8 +26,8 @@ enough for Database db  violated  2 steps
 
    1 ╭ Fleet create Pod db-0  + Pod db-0  owner = db; memory: passes  0 → 1
    2 ╰ Fleet create Pod db-1  + Pod db-1  owner = db; cache: + Pod db-0  owner = db
-         stale its cache shows no Pod db-0, in truth there is one (owner = db); the
-               delivery of step 1 is missing (it comes with this step)
+         stale its cache shows no Pod db-0, in truth there is one; the delivery of step 1 is
+               missing (it comes with this step)
          because fleet.loop:5  pods.size() < db.spec.members  is true
 
 ✗ fleet.loop:14  Pod.count(p, p.owner == db) <= db.spec.members  is false
@@ -149,18 +151,47 @@ def test_remedies_of_the_default_properties() -> None:
     for name, word in (
         ("lost_update", "if unchanged"),
         ("wrong_uid", "if same"),
-        ("hot_loop", "only when something differs"),
         ("terminates", "finalizer"),
         ("unbounded", "AlreadyExists"),
         ("panic", "has(x.f)"),
     ):
         assert word in told(twins(), name).fix[0], name
+    assert "only when something differs" in told(forgetful(), "hot_loop").fix[0]
+    assert "in turns" in told(rivals(), "hot_loop").fix[0]
+    assert "read_own_writes" in told(twins(), "hot_loop").fix[0]
 
 
 def test_an_expression_is_evaluated_in_every_state() -> None:
     system, violated = twins()
     count = violated.goal.parts[1][1] if violated.goal else system.terms.false
     assert evaluate_along(system, violated.trace, count) == [0, 1, 2]
+
+
+def test_a_trace_of_a_pruned_system_is_walked_again_in_the_whole() -> None:
+    """Cells that the search left out keep their first value in its trace; the story shows what they really were."""
+    system, violated = twins()
+    narrow = tuple((*state[:-1], 0) for state in violated.trace.states)
+    short = evolve(violated, trace=evolve(violated.trace, states=narrow))
+    assert retraced(system, short) == violated
+    assert story(system, short, SOURCES) == story(system, violated, SOURCES)
+
+
+def test_a_trace_that_cannot_be_walked_is_no_counterexample() -> None:
+    system, violated = twins()
+    wrong = evolve(violated, trace=evolve(violated.trace, steps=violated.trace.steps[::-1]))
+    with pytest.raises(AssertionError, match="step 1 of the run cannot be taken again"):
+        story(system, wrong, SOURCES)
+
+
+def test_ranks_are_renumbered_after_each_step() -> None:
+    """Only order counts in a rank class: the values in use are 1, 2, … again; zero stays."""
+    w = World()
+    for name in ("a", "b", "c"):
+        w.cell("store", "", "Box", 0, name, 4)
+    nodes = [w.node(f"store.Box[0].{n}") for n in ("a", "b", "c")]
+    w.update(Label("A", "update"), [], {"store.Box[0].a": 4, "store.Box[0].b": 2})
+    system = evolve(w.system(), ranks=(RankClass(tuple(n.value for n in nodes)),))
+    assert fire(system, system.updates[0], [1, 1, 0]) == [2, 1, 0]
 
 
 def test_source_text_of_regions() -> None:

@@ -45,7 +45,7 @@ def checked(*results: Result, complete: bool = True) -> Checked:
 
 KEPT = Result("kept", Violated("safety", 2, SAFE, about=("Pod p", "f"), message="two pods"), "violation")
 SCALED = Result("scaled", Violated("loop", 4, LASSO, goal(), others=2), "holds", False)
-OPEN = Result("lively", Unknown("bound", "bound 'depth 23' hit"), "", None)
+OPEN = Result("lively", Unknown("bound", "Pod slots: 12 steps"), "", None)
 EXTRA = Result("hot_loop", Violated("trapped", 4, LASSO), "", False, judged=False)
 QUIET = Result("panic", Holds())
 SEEN = Result("full", Holds(SAFE), "holds")
@@ -62,7 +62,7 @@ def test_the_table_has_a_line_a_property() -> None:
         "  property  verdict     steps  run",
         "  kept      ✗ violated      2  f3a1  expected ✓",
         "  scaled    ✗ loops      1+3↻  f3a1  expected to hold ✗  (and 2 other objects)",
-        "  lively    ? unknown       –  –     bound 'depth 23' hit",
+        "  lively    ? unknown       –  –     bound hit: Pod slots: 12 steps",
         "  hot_loop  ✗ trapped    1+3↻  f3a1  not judged",
         "  full      ✓ holds         2  –     expected ✓",
         "  also looked for, not found: panic",
@@ -77,7 +77,8 @@ def test_the_table_has_a_line_a_property() -> None:
     ("result", "words"),
     [
         (Result("p", Violated("stuck", 2, SAFE), "", False), "unexpected ✗"),
-        (Result("p", Holds(), "violation", False, note="it holds"), "expected to be violated ✗  it holds"),
+        (Result("p", Holds(), "violation", False, note="it holds"), "✗ it holds"),
+        (Result("p", Holds(), "violation", False), "expected to be violated ✗"),
         (Result("p", Holds()), ""),
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from dashpot.cli.problem import CLOSED_PIPE, HOLDS, INTERRUPTED, OUTSIDE, WRONG, Problem
+from dashpot.cli.problem import CLOSED_PIPE, HOLDS, INTERRUPTED, OUTSIDE, UNKNOWN, WRONG, Problem
 
 __all__ = ["main"]
 
@@ -58,7 +58,7 @@ def _guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         console.err("dashpot: out of memory")
         console.err("  hint: --max-memory gives up in time and keeps what was found")
-        return OUTSIDE
+        return UNKNOWN
     except Exception as error:
         return _explained(error)
 

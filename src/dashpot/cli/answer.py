@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dashpot.cli.console import plural
-from dashpot.cli.verdicts import steps
+from dashpot.cli.verdicts import steps, unknown
 from dashpot.model.span import NOWHERE, Span
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def sentence(checked: Checked, result: Result) -> str:
 
     verdict = result.verdict
     if isinstance(verdict, Unknown):
-        return f"undecided: {verdict.detail}"
+        return f"undecided, {unknown(verdict)}"
     if isinstance(verdict, Holds):
         missing = "holds, and the check expects a violation" if result.as_said is False else ""
         return result.note or missing

@@ -10,7 +10,7 @@ from dashpot.cli import console
 from dashpot.cli.console import paint
 from dashpot.cli.files import write_whole
 from dashpot.cli.parser import add_set, positive, seconds, size
-from dashpot.cli.problem import HOLDS, WRONG, worst
+from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, worst
 
 if TYPE_CHECKING:
     from dashpot.cli.inquiry import Acted, Checked, Inquiry
@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = dict(zip([f for f, _ in good], chosen([p for _, p in good], names), strict=True))
     if args.list:
         return _list(wanted, loaded)
-    inquiries = _explore(loaded, wanted, args, whole=not names)
-    status = worst([i.status for i in inquiries])
+    inquiries, interrupted = _explore(loaded, wanted, args, whole=not names)
+    status = worst([*(i.status for i in inquiries), UNKNOWN if interrupted else HOLDS])
     _write_files(args, inquiries)
     if args.output == "json":
         from dashpot.cli.answer import to_json
@@ -81,23 +81,43 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _explore(loaded: list[Inquiry], wanted: dict[str, Wanted], args: argparse.Namespace, whole: bool) -> list[Inquiry]:
+def _explore(
+    loaded: list[Inquiry], wanted: dict[str, Wanted], args: argparse.Namespace, whole: bool
+) -> tuple[list[Inquiry], bool]:
+    """All files taken through the checker, and whether Ctrl-C ended that early."""
     from dashpot.cli.ask import Asker
 
     asker = Asker(args, whole)
     text = args.output == "text"
     inquiries: list[Inquiry] = []
     for inquiry in loaded:
-        if text and len(loaded) > 1 and not args.quiet:
-            console.out(("\n" if inquiries else "") + paint(inquiry.file, "bold"))
         if inquiry.program is not None and not asker.interrupted:
+            if text and len(loaded) > 1 and not args.quiet:
+                console.out(("\n" if inquiries else "") + paint(inquiry.file, "bold"))
             inquiry = asker.ask(inquiry, wanted[inquiry.file], _Printer(args) if text else _Silent())
         if inquiry.wrong:
             _say_wrong([inquiry])
         inquiries.append(inquiry)
     if asker.interrupted:
         console.err("interrupted: what was found is kept, the rest is unknown")
-    return inquiries
+    if text and not args.quiet:
+        _sum_up(inquiries)
+    return inquiries, asker.interrupted
+
+
+def _sum_up(inquiries: list[Inquiry]) -> None:
+    """One line for many answers."""
+    checks = [c.report.status for i in inquiries for c in i.checked]
+    scenarios = [a.status for i in inquiries for a in i.acted]
+    if len(checks) + len(scenarios) < 2:
+        if not checks and not scenarios and not any(i.wrong for i in inquiries):
+            console.err(f"there is no check and no scenario in {', '.join(i.file for i in inquiries)}")
+        return
+    parts = [console.plural(len(found), noun) for found, noun in ((checks, "check"), (scenarios, "scenario")) if found]
+    words = ((HOLDS, "as expected", "green"), (VIOLATED, "not as expected", "red"), (UNKNOWN, "unknown", "yellow"))
+    counted = [((checks + scenarios).count(status), word, style) for status, word, style in words]
+    told = [paint(f"{console.grouped(count)} {word}", style) for count, word, style in counted if count]
+    console.out(f"\n{', '.join(parts)}: {', '.join(told)}")
 
 
 def _say_wrong(loaded: list[Inquiry]) -> None:

@@ -47,6 +47,14 @@ class Acted:
     labels: tuple[str, ...] = ()
     source: str = ""
 
+    @property
+    def status(self) -> int:
+        """0 it went through, 1 it failed, 3 no world was large enough for it."""
+        from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED
+
+        failure = self.played.failure
+        return HOLDS if failure is None else UNKNOWN if failure.kind == "bound" else VIOLATED
+
     def text(self, step: Step) -> str:
         """A line of the script as it is written."""
         written = self.source.splitlines()[step.span.line - 1 : step.span.end_line] if step.span.line else []
@@ -74,12 +82,9 @@ class Inquiry:
     @property
     def status(self) -> int:
         """The exit status for this file alone."""
-        from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, worst
+        from dashpot.cli.problem import HOLDS, VIOLATED, WRONG, worst
 
-        statuses = [c.report.status for c in self.checked]
-        for acted in self.acted:
-            failure = acted.played.failure
-            statuses.append(HOLDS if failure is None else UNKNOWN if failure.kind == "bound" else VIOLATED)
+        statuses = [*(c.report.status for c in self.checked), *(a.status for a in self.acted)]
         if self.vacuous in ("found", "missing"):
             statuses.append(VIOLATED)
         return worst([*statuses, WRONG if self.wrong else HOLDS])

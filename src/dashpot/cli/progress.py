@@ -63,7 +63,7 @@ class Ticker:
             self._due_s = self._began_s + took_s + REDRAW_S
         else:
             console.err(line)
-            self._due_s = self._began_s + _next(took_s)
+            self._due_s = self._began_s + _next(took_s * 1.2)
 
     def _line(self, now: Progress, took_s: float) -> str:
         # A breadth-first search has no honest percentage; whether the queue shrinks is what can be said.

@@ -9,12 +9,21 @@ from dashpot.cli import console
 from dashpot.cli.console import grouped, paint, plural
 
 if TYPE_CHECKING:
-    from dashpot.checker.verdict import Report, Result, Verdict
+    from dashpot.checker.verdict import Report, Result, Unknown, Verdict
     from dashpot.cli.inquiry import Checked
     from dashpot.model.program import Check, Fault
 
 WORDS = {"safety": "violated", "stuck": "stuck", "trapped": "trapped", "loop": "loops"}
 """How each kind of violation reads in the table."""
+
+REASONS = {
+    "time": "out of time",
+    "memory": "out of memory",
+    "states": "too many states",
+    "interrupted": "interrupted",
+    "bound": "bound hit",
+}
+"""How each limit of a search reads; other reasons speak for themselves."""
 
 
 def heading(check: Check, faults: tuple[Fault, ...]) -> str:
@@ -58,7 +67,8 @@ def table(report: Report, runs: Mapping[str, str]) -> list[str]:
     rows = [["property", "verdict", "steps", "run", ""]]
     rows += [[r.property, _word(r.verdict), steps(r.verdict), runs.get(r.property, "–"), remark(r)] for r in shown]
     lines = console.columns(rows, right=frozenset({2}))
-    styled = [paint(lines[0], "dim")] + [paint(line, _style(r)) for line, r in zip(lines[1:], shown, strict=True)]
+    styled = [paint(lines[0], "dim")] if shown else []
+    styled += [paint(line, _style(r)) for line, r in zip(lines[1:], shown, strict=True)]
     quiet = [r.property for r in report.results if _silent(r)]
     if quiet:
         styled.append(paint(f"also looked for, not found: {', '.join(quiet)}", "dim"))
@@ -99,8 +109,10 @@ def remark(result: Result) -> str:
 
     verdict = result.verdict
     if isinstance(verdict, Unknown):
-        return verdict.detail
+        return unknown(verdict)
     said = {True: "✓", False: "✗", None: "?"}[result.as_said]
+    if result.note:
+        return f"{said} {result.note}"
     if result.expected:
         text = f"expected {said}" if result.as_said else f"expected to {_expectation(result)} {said}"
     elif not result.judged:
@@ -109,7 +121,13 @@ def remark(result: Result) -> str:
         text = "unexpected ✗" if result.as_said is False else ""
     if isinstance(verdict, Violated) and verdict.others:
         text += f"  (and {plural(verdict.others, 'other object')})"
-    return f"{text}  {result.note}".strip() if result.note else text
+    return text
+
+
+def unknown(verdict: Unknown) -> str:
+    """Why something is not decided."""
+    why = REASONS.get(verdict.reason, "")
+    return f"{why}: {verdict.detail}" if why else verdict.detail
 
 
 def _expectation(result: Result) -> str:
