@@ -152,7 +152,8 @@ def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
             f"Step {step} destroys by a cache that is out of date: read {read.object} live just before, "
             "or delete `if unchanged`, so that a newer version refuses."
         )
-    if read.fields & {c.field for c in compared(*(facts.scenes[i].objects() for i in (read.step, step)))}:
+    moved = compared(facts.scenes[read.step].objects(), facts.scenes[step].objects())
+    if read.fields & {change.field for change in moved}:
         return next(_lost_update(facts))
     return (
         f"Step {step} writes a decision that is older than the store: `update` with its version, or "

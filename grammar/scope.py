@@ -117,6 +117,14 @@ class Scope:
     def span(self, part: Part) -> Span:
         return place(part, self.module.file)
 
+    def quote(self, part: Part) -> str:
+        """The text of a part, if it lies on one line; else `x`."""
+        span = self.span(part)
+        lines = self.module.text.removeprefix("\ufeff").split("\n")
+        if span.line != span.end_line or span.line > len(lines):
+            return "x"
+        return lines[span.line - 1][span.column - 1 : span.end_column - 1] or "x"
+
     def error(self, code: str, part: Part, text: str, fix: str = "") -> Literal:
         """Report, and stand in for the term that is not there."""
         span = self.span(part)

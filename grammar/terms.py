@@ -82,7 +82,7 @@ def present(e: Expr, tree: Part, scope: Scope) -> Expr:
             "L408",
             scope.span(tree),
             "This may be null here; a member of null is undefined.",
-            "test it first: `x != null && …`",
+            f"test it first: `{scope.quote(tree)} != null && …`",
         )
     return e
 

@@ -25,7 +25,7 @@ from dashpot.model.kernel.stepping import action_steps, controller_steps, delive
 from dashpot.model.kernel.values import Scalar, Value
 from dashpot.model.kernel.verbs import new_leaves
 from dashpot.model.kernel.walk import calls, kinds_named, parts
-from dashpot.model.kernel.widen import Ranges, Widen, widen_fields
+from dashpot.model.kernel.widen import Ranges, Widen, attempts, widen_fields
 from dashpot.model.kernel.world import Actor, Declaration, Worker, World
 from dashpot.model.program import (
     Admission,
@@ -40,18 +40,19 @@ from dashpot.model.program import (
 )
 from dashpot.model.system import Group, RankClass, Symmetry, System, Update
 
-MOST_ROUNDS = 12
 GC_MODULES = ("kubernetes.gc", "gc")
 
 
 def build(program: Program, check: Check) -> System:
     """The world of one check as a transition system."""
     widened: Ranges = {}
-    for _ in range(MOST_ROUNDS):
+    grant = attempts()
+    while True:
         try:
             return assemble(program, check, widened)
-        except Widen as grow:
-            widened[grow.key] = (grow.lo, grow.hi)
+        except Widen as request:
+            if not grant(request, widened):
+                break
     raise SpecError("D314", "a local number of this run has no bounds", check.span, "use a range type")
 
 

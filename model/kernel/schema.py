@@ -43,6 +43,7 @@ class Schema:
     kinds: dict[str, KindInfo]
     finalizers: list[str] = field(factory=list)
     labels: list[str] = field(factory=list)
+    pinned: set[tuple[str, object, str]] = field(factory=set)
     declared_ranges: dict[tuple[str, str], tuple[int, int]] = field(factory=dict)
 
     def prepare(self) -> None:

@@ -179,7 +179,7 @@ def _outside(world: World, draft: Draft, f: Assignment, value: Value) -> Node:
     if not isinstance(value, Scalar):
         return world.g.false
     path = dotted(f.path)
-    own = {row[path] for row in world.store[draft.kind] if path in row}
+    own = {c.index for c in world.layout.cells if c.kind == draft.kind and c.path.endswith(path)}
     return fit(world.schema, draft.kind, path, value.node, own)
 
 

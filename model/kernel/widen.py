@@ -6,6 +6,8 @@ counter that outgrows its range is a bound). A value outside the declared range 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from dashpot.model import types as t
@@ -17,6 +19,9 @@ from dashpot.model.program import Field
 
 WIDEST = 64
 """Values beyond the declared ones that a field is widened by at the most."""
+
+MOST_GROWTH = 2
+"""Times that one field is widened before it counts as a counter."""
 
 Ranges = dict[tuple[str, object, str], tuple[int, int]]
 
@@ -47,7 +52,8 @@ def fit(schema: Schema, kind: str, path: str, node: Node, own: set[int]) -> Node
     if f is None or not isinstance(f.type, t.Int):
         return g.false
     lo, hi = schema.finite.limits(f.type, f.span)
-    if (node.lo < lo or node.hi > hi) and not own & set(reads([node])):
+    pinned = ("field", kind, path) in schema.pinned
+    if (node.lo < lo or node.hi > hi) and not pinned and not own & set(reads([node])):
         wide = min(lo, node.lo), max(hi, node.hi)
         if (wide[1] - wide[0]) - (hi - lo) <= WIDEST:
             raise Widen(("field", kind, path), *wide)
@@ -55,9 +61,29 @@ def fit(schema: Schema, kind: str, path: str, node: Node, own: set[int]) -> Node
     return g.or_(g.lt(node, g.const(first)), g.lt(g.const(last), node))
 
 
+def attempts() -> Callable[[Widen, Ranges], bool]:
+    """Judges each request for more room: False when a local keeps growing without end.
+
+    A field that grows by way of something else (a local, another field) is pinned after a few rounds: it counts.
+    """
+    seen: dict[tuple[str, object, str], int] = {}
+
+    def grant(request: Widen, ranges: Ranges) -> bool:
+        seen[request.key] = seen.get(request.key, 0) + 1
+        if request.key[0] == "field" and seen[request.key] > MOST_GROWTH:
+            ranges[("pinned", *request.key[1:])] = ranges[request.key]
+            return True
+        ranges[request.key] = (request.lo, request.hi)
+        return seen[request.key] <= 4 * MOST_GROWTH
+
+    return grant
+
+
 def widen_fields(schema: Schema, widened: Ranges) -> None:
     """Give fields the ranges that earlier attempts asked for."""
     for (what, kind, path), (lo, hi) in widened.items():
+        if what == "pinned":
+            schema.pinned.add(("field", kind, path))
         if what != "field":
             continue
         assert isinstance(kind, str)

@@ -26,8 +26,8 @@ enough for Database db  violated  2 steps
 
    1 ╭ Fleet create Pod db-0  + Pod db-0  owner = db; memory: passes  0 → 1
    2 ╰ Fleet create Pod db-1  + Pod db-1  owner = db; cache: + Pod db-0  owner = db
-         stale its cache shows no Pod db-0, in truth there is one; the delivery of step 1 is
-               missing (it comes with this step)
+         stale its cache shows no Pod db-0, in truth there is one; the delivery of step 1
+               is missing (it comes with this step)
          because fleet.loop:5  pods.size() < db.spec.members  is true
 
 ✗ fleet.loop:14  Pod.count(p, p.owner == db) <= db.spec.members  is false

@@ -88,7 +88,8 @@ def test_circles_of_modules_are_reported(tmp_path: Path) -> None:
 def test_a_run_may_name_a_module_of_the_library_without_using_it() -> None:
     text = "use kubernetes.core (Pod)\ncheck all {\n  run kubernetes.replicaset\n  scope { Pod: 1 }\n}\n"
     program = load_text(text)
-    actors = {x.name for x in (*program.controllers, *program.processes, *program.environments, *program.admissions)}
+    actors = {x.name for x in program.controllers} | {x.name for x in program.processes}
+    actors |= {x.name for x in program.environments} | {x.name for x in program.admissions}
     check = next(c for c in program.checks if c.module == program.main)
     assert check.run and set(check.run) <= actors
     assert "ReplicaSetController" in check.run

@@ -152,7 +152,9 @@ def test_every_node_of_every_body_leads_somewhere() -> None:
     for path in OURS:
         program = load(path)
         bodies = [c.reconcile for c in program.controllers] + [
-            x.body for actor in (*program.processes, *program.environments) for x in actor.actions
+            x.body
+            for actions in [y.actions for y in program.processes] + [y.actions for y in program.environments]
+            for x in actions
         ]
         for body in bodies:
             reached, todo = {0}, [0]

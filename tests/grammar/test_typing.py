@@ -161,8 +161,7 @@ def test_functions_look_where_their_caller_looks() -> None:
     )
     looks = [
         next(x.look for x in walk(when) if isinstance(x, e.Kind))
-        for actor in (*program.processes, *program.environments)
-        for when in [actor.actions[0].when]
+        for when in [program.processes[0].actions[0].when, program.environments[0].actions[0].when]
         if when is not None
     ]
     assert looks == ["cache", "truth"]
