@@ -41,7 +41,10 @@ class Masked:
 
 
 def mask(space: Space) -> Masked:
-    """Leave only steps of role "step"."""
+    """Leave only steps of role "step".
+
+    A step that overflows the scope can be taken, but where it leads is not known: to an index beyond all states.
+    """
     updates = space.backend.system.updates
     labels = [update.label for update in updates]
     bits: dict[tuple[str, ...], int] = {}
@@ -71,6 +74,9 @@ def mask(space: Space) -> Masked:
             targets.extend(compress(here, steps_of))
         offsets.append(len(targets))
         start = end
+    for state, update in space.beyond:
+        if state < space.expanded and labels[update].role == "step":
+            targets[offsets[state] + shapes[space.kinds[state]].index(update)] = DONE
     return Masked(
         offsets, targets, space.kinds, shapes, enabled, classes, [bool(la.changes) for la in labels], space.expanded
     )

@@ -11,8 +11,8 @@ from attrs import field, frozen
 from dashpot.checker.budget import Budget, Progress
 from dashpot.checker.judge import DEFAULTS
 from dashpot.checker.live import HOT, LIVE, HistoryNeeded, Liveness, is_waived
-from dashpot.checker.search import BOUND, breadth_first, depth_first
-from dashpot.checker.space import Breach, Space
+from dashpot.checker.search import breadth_first, depth_first
+from dashpot.checker.space import BOUND, Breach, Space
 from dashpot.checker.symmetry import Symmetries
 from dashpot.checker.unfold import TooLarge, Unfolded
 from dashpot.checker.verdict import KINDS, Holds, Report, Result, Trace, Unknown, Verdict, Violated
@@ -208,8 +208,19 @@ def _results(space: Space, asked: _Asked, budget: Budget | None) -> list[Result]
         verdicts |= {name: [unjudged] for name in [*(g.property for g in asked.live), *([HOT] if asked.hot else [])]}
     for name in asked.named:
         verdicts.setdefault(name, [undecided or Holds()])
-    lines = [plain(name, _worst(found)) for name, found in verdicts.items()]
+    lines = [plain(name, _worst([_believed(space, v) for v in found])) for name, found in verdicts.items()]
     return sorted(lines, key=lambda line: severity(line.verdict))
+
+
+def _believed(space: Space, verdict: Verdict) -> Verdict:
+    """A verdict, unless its evidence runs through an overflow of the scope: from there on the world is not what it says.
+
+    The last step of a broken obligation may overflow: what it breaks stands before the step.
+    """
+    if isinstance(verdict, Unknown) or verdict.trace is None:
+        return verdict
+    last = not isinstance(verdict, Violated) or verdict.obligation is None
+    return verdict if space.is_real(verdict.trace, last) else Unknown("bound", "; ".join(_bounds(space)))
 
 
 def plain(name: str, verdict: Verdict) -> Result:

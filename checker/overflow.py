@@ -5,8 +5,8 @@ from __future__ import annotations
 from attrs import evolve
 
 from dashpot.checker.budget import Budget
-from dashpot.checker.search import BOUND, breadth_first
-from dashpot.checker.space import Breach, Space
+from dashpot.checker.search import breadth_first
+from dashpot.checker.space import BOUND, Breach, Space
 from dashpot.checker.verdict import Violated
 from dashpot.model.lower.python import compile_system
 from dashpot.model.program import Check, Program

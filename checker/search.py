@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from dashpot.checker.budget import Budget, Meter, Progress
-from dashpot.checker.space import Breach, Space
+from dashpot.checker.space import BOUND, Breach, Space
 from dashpot.model.core import Node
 from dashpot.model.lower.python import Backend
 from dashpot.model.system import Obligation
@@ -17,8 +17,6 @@ CHUNK = 512
 
 SETTLED = 4096
 """After so many states the updates that have fired are watched no more."""
-
-BOUND = "@bound"
 
 Enough = Callable[[Space], bool]
 
@@ -68,7 +66,10 @@ class Alarm:
         self._backend.alarms.clear()
 
     def _note(self, obligation: Obligation, state_index: int, update: int) -> None:
-        about = (obligation.what, "") if obligation.property == BOUND else obligation.about
+        about = obligation.about
+        if obligation.property == BOUND:
+            about = (obligation.what, "")
+            self._space.beyond.add((state_index, update))
         known = self._space.breaches.get((obligation.property, about))
         if known is None:
             self._space.breaches[obligation.property, about] = Breach(obligation, state_index, update)

@@ -11,6 +11,9 @@ from dashpot.checker.verdict import Trace
 from dashpot.model.lower.python import Backend
 from dashpot.model.system import Obligation
 
+BOUND = "@bound"
+"""The property of obligations that mark an overflow of the scope (model.system.Obligation)."""
+
 
 @define
 class Breach:
@@ -36,6 +39,7 @@ class Space:
     stopped    why not: "states" | "memory" | "time" | "interrupted" | "decided" | ""
     fired      indices of updates that fired
     sights     for each thing looked for: index of the first state that shows it, or None
+    beyond     (state index, update) of the steps that overflow the scope: where they lead is not what would happen
     breaches   per (property, about): the first step that broke it
     offsets    edges of state i are offsets[i]..offsets[i+1] in `targets`; empty when no graph was kept
     targets    state indices
@@ -57,6 +61,7 @@ class Space:
     cpu_s: float = 0.0
     fired: set[int] = field(factory=set)
     sights: list[int | None] = field(factory=list)
+    beyond: set[tuple[int, int]] = field(factory=set)
     breaches: dict[tuple[str, tuple[str, str]], Breach] = field(factory=dict)
     offsets: array[int] = field(factory=lambda: array("Q", [0]))
     targets: array[int] = field(factory=lambda: array("I"))
@@ -91,6 +96,14 @@ class Space:
             states.append(backend.unpack(state))
         backend.alarms.clear()
         return Trace(tuple(states), tuple(steps))
+
+    def is_real(self, trace: Trace, last: bool = True) -> bool:
+        """Whether no step of a run overflows the scope; `last`: the last step counts too."""
+        if not self.beyond:
+            return True
+        steps = list(zip(trace.states, trace.steps, strict=False))
+        checked = steps if last else steps[:-1]
+        return not any(BOUND in self._broken(self.backend.pack(state), update) for state, update in checked)
 
     def extend(self, trace: Trace, updates: Sequence[int]) -> Trace:
         """A run and some updates more, each of which must be able to fire."""

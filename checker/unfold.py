@@ -18,7 +18,7 @@ from attrs import frozen
 
 from dashpot.checker.component import Masked, mask, strong
 from dashpot.checker.live import COMPARED, Liveness, Waived, is_waived
-from dashpot.checker.space import Space
+from dashpot.checker.space import BOUND, Space
 from dashpot.checker.verdict import KINDS, Violated
 from dashpot.model.system import Goal, Label
 
@@ -145,12 +145,14 @@ class Unfolded:
             self._left -= 1
             if self._left < 0:
                 raise TooLarge
+            backend.alarms.clear()
             pairs = backend.successors(state)
             chosen = [self._steps[update] for update in pairs[::2]]
+            beyond = self._beyond()
             targets = []
-            for target in compress(pairs[1::2], chosen):
-                at = index.get(target, -1)
-                if at < 0 and canon(target) in inside:
+            for update, target in zip(compress(pairs[::2], chosen), compress(pairs[1::2], chosen), strict=True):
+                at = index.get(target, -1) if update not in beyond else -1
+                if at < 0 and update not in beyond and canon(target) in inside:
                     at = index[target] = len(found.states)
                     found.states.append(target)
                     found.parents.append(here)
@@ -161,8 +163,17 @@ class Unfolded:
                 found.shapes.append(shape)
             found.kinds.append(shape_of[shape])
             edges.append(targets)
-        backend.alarms.clear()
         _store(found, edges)
+        return found
+
+    def _beyond(self) -> set[int]:
+        """The updates that overflowed the scope in the state just expanded."""
+        backend = self.space.backend
+        raised, found = backend.alarms[:], set()
+        backend.alarms.clear()
+        for state, update in raised:
+            if any(o.property == BOUND for o in backend.broken(state, update)):
+                found.add(update)
         return found
 
 

@@ -127,6 +127,9 @@ def clashes(module: Module, universe: Universe) -> None:
         if declared.enum is not None and declared.module is not module:
             owners.update(dict.fromkeys(declared.enum.members, declared.name))
     for declared in module.own.values():
+        if declared.what in WORDS and declared.name in owners:
+            text = f"`{declared.name}` is a member of {owners[declared.name]} already."
+            universe.notes.error("D114", declared.span, text, "choose another name")
         if declared.enum is None:
             continue
         for token in tokens(declared.tree)[1:]:

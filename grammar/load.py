@@ -17,7 +17,7 @@ from dashpot.grammar.nearest import nearest
 from dashpot.grammar.notes import Notes
 from dashpot.grammar.parse import parse
 from dashpot.grammar.report import Message, SpecRejected
-from dashpot.grammar.scope import Declared, Module, Universe
+from dashpot.grammar.scope import Declared, Module, Universe, Use
 from dashpot.grammar.suggest import did_you_mean
 from dashpot.grammar.tree import Rule, dotted, place, rule, rules, tokens
 from dashpot.model.program import Admission, Controller, Environment, Process, Program
@@ -128,9 +128,9 @@ class _Loading:
             path = rule(use, "dotted")
             assert path is not None
             wanted = dotted(path)
-            names = tuple(str(n) for n in tokens(use, "NAME"))
+            names = {str(n): place(n, file) for n in tokens(use, "NAME")}
             if self.need(wanted, path, module, folder, (*above, name)):
-                module.uses.append((wanted, names, place(path, file)))
+                module.uses.append(Use(wanted, names, place(path, file)))
         for run in tree.find_data("run"):
             for path in rules(run, "dotted"):
                 if len(tokens(path)) > 1 and dotted(path) in library():
@@ -217,19 +217,15 @@ def _actor(declared: Declared, universe: Universe) -> Actor | None:
 def _see(module: Module, universe: Universe) -> None:
     """What a module's text may name: its own declarations and those that it asks for."""
     module.visible = dict(module.own)
-    for wanted, names, where in module.uses:
-        other = universe.modules[wanted]
-        for name in names or other.own:
-            found = other.own.get(name)
+    for use in module.uses:
+        other = universe.modules[use.module]
+        for name in use.names or other.own:
+            where, found = use.names.get(name, use.span), other.own.get(name)
             if found is None:
-                fix = did_you_mean(name, other.own, f"remove it, or declare it in {wanted}")
-                universe.notes.error("D107", where, f"{wanted} declares no `{name}`.", fix)
+                fix = did_you_mean(name, other.own, f"remove it, or declare it in {use.module}")
+                universe.notes.error("D107", where, f"{use.module} declares no `{name}`.", fix)
             elif module.visible.get(name, found) is not found:
-                universe.notes.error(
-                    "D103",
-                    where,
-                    f"`{name}` is declared here and in {wanted}.",
-                    f"rename it here, or list what you use: `use {wanted} (…)`",
-                )
+                fix = f"rename it here, or list what you use: `use {use.module} (…)`"
+                universe.notes.error("D103", where, f"`{name}` is declared here and in {use.module}.", fix)
             else:
                 module.visible[name] = found

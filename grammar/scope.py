@@ -45,15 +45,24 @@ class Function:
     kinds: tuple[str, ...]
 
 
+@frozen
+class Use:
+    """`use module (names)`; no names: all of them."""
+
+    module: str
+    names: dict[str, Span]
+    span: Span
+
+
 @define(eq=False)
 class Module:
-    """One file. visible: what its text may say; formulas: its own properties, checks and scenarios by (what, name)."""
+    """One file. own: what it declares; visible: what its text may name; properties: its own, by name."""
 
     name: str
     file: str
     text: str
     tree: Rule
-    uses: list[tuple[str, tuple[str, ...], Span]] = field(factory=list)
+    uses: list[Use] = field(factory=list)
     own: dict[str, Declared] = field(factory=dict)
     visible: dict[str, Declared] = field(factory=dict)
     properties: dict[str, Rule] = field(factory=dict)

@@ -417,14 +417,14 @@ def _actor_steps(world: World, fault_list: list[Fault], limits: dict[str, dict[s
         world.fired.clear()
         world.commits.clear()
         world.creations.clear()
-        before = world.shapes
+        world.stale = False
         for actor in world.actors:
             lost_answers = faults.timeouts(fault_list, actor)
             if isinstance(actor.decl, Controller):
                 controller_steps(world, actor, lost_answers)
             else:
                 action_steps(world, actor, actor.decl.actions, limits.get(actor.name, {}), lost_answers)
-        if world.shapes == before:
+        if not world.stale:
             return
 
 

@@ -25,6 +25,7 @@ class Place:
     world: World
     actor: str
     name: str
+    root: str
     some: int = -1
     cell: int = -1
     type: Type | None = None
@@ -62,8 +63,12 @@ class Place:
 
     def _add(self, what: str, lo: int, hi: int, initial: int = 0, texts: tuple[str, ...] | None = None) -> int:
         name = f"{self.name}.{what}" if what else self.name
-        self.world.shapes += 1
+        self.grow()
         return self.world.layout.add("local", name, lo, hi, initial, actor=self.actor, kind="", texts=texts)
+
+    def grow(self) -> None:
+        """A new cell: steps that loaded this local before it had the cell must be built again."""
+        self.world.stale = self.world.stale or (self.actor, self.root) in self.world.loaded
 
     def _content(self, path: Path, value: Value) -> None:
         match value:
@@ -91,7 +96,7 @@ class Place:
 
     def _field(self, name: str) -> Place:
         if name not in self.fields:
-            self.fields[name] = Place(self.world, self.actor, f"{self.name}.{name}")
+            self.fields[name] = Place(self.world, self.actor, f"{self.name}.{name}", self.root)
         return self.fields[name]
 
     def _scalar(self, path: Path, value: Scalar) -> None:
@@ -131,6 +136,7 @@ class Place:
             where = None if self.fixed >= 0 else self.slot
             self.current = self._add("current", 0, 1)
             layout.currency.setdefault(kind, []).append((where, self.fixed, self.current))
+            self.grow()
             self.row = layout.copy(kind, "local", actor=self.actor, prefix=f"{self.name}.")
             if "incarnation" in self.row:
                 refs = layout.references.setdefault(kind, [])
@@ -145,7 +151,7 @@ class Place:
         g = self.world.g
         if value.ranks is not None and not self.ordered:
             self.ordered = True
-            self.world.shapes += 1
+            self.grow()
         inside: dict[int, list[tuple[Node, Value, Node]]] = {}
         for i, (there, item) in enumerate(value.items):
             rank = value.ranks[i] if value.ranks is not None else g.const(0)
@@ -153,7 +159,8 @@ class Place:
                 inside.setdefault(key, []).append((g.and_(there, guard), part, rank))
         for key in inside:
             if key not in self.members:
-                self.members[key] = Member(self.world, self.actor, f"{self.name}[{key}]")
+                self.grow()
+                self.members[key] = Member(self.world, self.actor, f"{self.name}[{key}]", self.root)
         for key, member in self.members.items():
             member.save(path, inside.get(key, []))
         if value.limit is not None or self.limit >= 0:
@@ -226,6 +233,7 @@ class Member:
     world: World
     actor: str
     name: str
+    root: str
     inside: int = -1
     rank: int = -1
     place: Place | None = None
@@ -235,14 +243,13 @@ class Member:
         g = self.world.g
         if self.inside < 0:
             layout = self.world.layout
-            self.world.shapes += 1
             self.inside = layout.add("local", self.name, 0, 1, actor=self.actor, texts=("out", "in"))
             self.rank = layout.add("local", f"{self.name}.rank", 0, 15, actor=self.actor)
             first = options[0][1]
             if isinstance(first, Scalar) and first.node.is_const:
                 self.constant = first
             else:
-                self.place = Place(self.world, self.actor, self.name + ".value")
+                self.place = Place(self.world, self.actor, self.name + ".value", self.root)
                 self.place.fixed = first.slot if isinstance(first, Object) else -1
         there = g.or_(*[guard for guard, _, _ in options])
         path.set(self.inside, there)
@@ -310,7 +317,7 @@ def place(world: World, actor: Actor, worker: Worker, name: object) -> Place:
     if found is None:
         index = actor.workers.index(worker)
         suffix = f"#{index}" if len(actor.workers) > 1 else ""
-        found = worker.locals[str(name)] = Place(world, actor.name, f"{name}{suffix}")
+        found = worker.locals[str(name)] = Place(world, actor.name, f"{name}{suffix}", str(name))
     assert isinstance(found, Place)
     return found
 

@@ -41,6 +41,7 @@ class Path:
         self.reads: list[tuple[str, int]] = []
         self.decided: list[tuple[Span, bool]] = []
         self.notes: dict[str, object] = {}
+        self._memo: dict[int, Node] = {}
         self.quiet = False  # a term of a property: nothing may be chosen, ties go by slot
 
     # ------------------------------------------------------------------ state
@@ -75,6 +76,7 @@ class Path:
             if part.id not in self.known:
                 self.guard.append(part)
                 self._learn(part, 1)
+                self._memo.clear()
 
     def branch(self, node: Node, span: Span = NOWHERE) -> bool:
         """Which way a test goes on this way; both are explored where it is open."""
@@ -118,12 +120,18 @@ class Path:
 
     def resolve(self, node: Node, depth: int = 6) -> Node:
         """`node`, simplified by what this way has assumed."""
-        g = self.g
         value = self.known.get(node.id)
         if value is not None:
-            return g.const(value)
+            return self.g.const(value)
         if depth == 0 or not node.args:
             return node
+        found = self._memo.get(node.id)
+        if found is None:
+            found = self._memo[node.id] = self._simpler(node, depth)
+        return found
+
+    def _simpler(self, node: Node, depth: int) -> Node:
+        g = self.g
         match node.op:
             case "not":
                 return g.not_(self.resolve(node.args[0], depth - 1))

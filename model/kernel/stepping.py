@@ -41,6 +41,7 @@ def resume(world: World, path: Path, actor: Actor, worker: Worker, body: Automat
     """The locals as they were left."""
     env = world.env(actor)
     for name in sorted(needed(body, at)):
+        world.loaded.add((actor.name, name))
         if name in worker.locals:
             env[name] = place(world, actor, worker, name).load(path)
     return env

@@ -84,7 +84,8 @@ class World:
     onwrite: list[Callable[[Path, "World", "Write"], None]] = field(factory=list)
     tags: dict[tuple[str, str], list[int]] = field(factory=dict)
     owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
-    shapes: int = 0
+    stale: bool = False
+    loaded: set[tuple[str, str]] = field(factory=set)
     started: dict[int, int] = field(factory=dict)
     widened: dict[tuple[str, object, str], tuple[int, int]] = field(factory=dict)
 

@@ -150,3 +150,19 @@ def test_a_goal_that_needs_history_is_judged_without_symmetry() -> None:
     report = check_system(evolve(system, goals=(first,)))
     assert report.symmetry == () and report.states == 98580
     assert isinstance(verdicts(report)["soon"], Violated)
+
+
+def test_evidence_that_runs_through_an_overflow_is_none() -> None:
+    """Beyond the scope the world is not what the system says: neither safety nor liveness is judged on it."""
+    line = Line()
+    bound = Obligation("@bound", line.g.not_(line.at(2)), ("K a", ""), "K slots")
+    goals = (
+        line.goal("under3", "always", line.g.lt(line.n, line.g.const(3))),
+        line.goal("end", "converges", line.at(2)),
+    )
+    seen = line.goal("late", "sometimes", line.at(4))
+    report = check_system(line.system(*goals, seen, obligations=(bound,)))
+    assert {type(v) for v in verdicts(report).values()} == {Unknown} and report.states == 6
+    here = Obligation("kept", line.g.not_(line.at(2)), ("K a", "n"))
+    found = verdicts(check_system(line.system(obligations=(bound, here))))["kept"]
+    assert isinstance(found, Violated) and found.steps == 3
