@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dashpot.checker.budget import Budget, Progress
 from dashpot.checker.judge import DEFAULTS
@@ -86,10 +86,25 @@ def explore(
         orbits_of = _compare(space, results, plain_space, plain_results)
     report = Report(
         check=name, states=len(space.states), transitions=space.transitions, depth=space.depth,
-        complete=space.complete, cpu_s=time.process_time() - started, results=tuple(results), symmetry=groups,
+        complete=space.complete, cpu_s=time.process_time() - started, symmetry=groups,
+        results=tuple(evolve(line, verdict=_as_given(system, pruned, line.verdict)) for line in results),
         never_fired=_never_fired(space), bounds=_bounds(space), orbits_of=orbits_of,
     )  # fmt: skip
     return Exploration(system, space, report)
+
+
+def _as_given(system: System, pruned: System, verdict: Verdict) -> Verdict:
+    """A verdict in the terms of the system that was given: the nodes of goals and obligations as they were."""
+    if not isinstance(verdict, Violated):
+        return verdict
+    goal, obligation = verdict.goal, verdict.obligation
+    if goal is not None:
+        goal = next((g for g, p in zip(system.goals, pruned.goals, strict=True) if p is goal), goal)
+    if obligation is not None:
+        about = obligation.property, obligation.about
+        given = system.updates[verdict.trace.steps[-1]].obligations
+        obligation = next((o for o in given if (o.property, o.about) == about), obligation)
+    return evolve(verdict, goal=goal, obligation=obligation)
 
 
 @frozen
@@ -213,7 +228,7 @@ def _results(space: Space, asked: _Asked, budget: Budget | None) -> list[Result]
 
 
 def _believed(space: Space, verdict: Verdict) -> Verdict:
-    """A verdict, unless its evidence runs through an overflow of the scope: from there on the world is not what it says.
+    """A verdict, unless its evidence runs through an overflow of the scope: beyond it the world is not what it says.
 
     The last step of a broken obligation may overflow: what it breaks stands before the step.
     """

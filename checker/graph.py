@@ -110,7 +110,7 @@ def _boxes(picture: graphviz.Digraph, result: Quotient) -> None:
 def _nodes(place: graphviz.Digraph, result: Quotient, group: Sequence[int]) -> None:
     for index in group:
         box = result.boxes[index]
-        look = {"fillcolor": _FILLS[box.goal], "color": _RUN if box.run else _FRAMES[box.goal]}
+        look = {"fillcolor": _FILLS[box.goal], "color": _RUN if box.run else _FAULT if box.lost else _FRAMES[box.goal]}
         look["penwidth"] = "3" if box.run else "1"
         place.node(f"b{index}", label=_label(box, result.names), **look)
 
@@ -152,7 +152,10 @@ def _label(box: Box, names: Sequence[str]) -> str:
     ]
     start = f'<FONT COLOR="{_SOFT}" POINT-SIZE="9">start</FONT><BR/>' if box.start else ""
     states = f"{box.states:,} state{'s' * (box.states != 1)}"
-    return f'<{start}{"<BR/>".join(rows) or "any state"}<BR/><FONT COLOR="{_SOFT}" POINT-SIZE="9">{states}</FONT>>'
+    foot = f'<BR/><FONT COLOR="{_SOFT}" POINT-SIZE="9">{states}</FONT>'
+    if box.lost:
+        foot += f'<BR/><FONT COLOR="{_FAULT}" POINT-SIZE="9">✗ {box.lost:,} without a way out</FONT>'
+    return f"<{start}{'<BR/>'.join(rows) or 'any state'}{foot}>"
 
 
 def _edge(bundle: Bundle, colors: dict[str, str]) -> dict[str, str]:

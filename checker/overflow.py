@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from dashpot.checker.budget import Budget
 from dashpot.checker.search import breadth_first
 from dashpot.checker.space import BOUND, Breach, Space
@@ -20,21 +18,28 @@ SLOTS = " slots"
 
 
 def unbounded(program: Program, check: Check, space: Space, budget: Budget) -> Violated | None:
-    """The first overflow of a kind's slots that stays however large the scope; None: the scope may just be small."""
+    """The first overflow that stays however large the scope; None: the scope may just be small."""
     for breach in sorted(_overflows(space), key=lambda b: b.state):
-        kind = breach.obligation.what.removesuffix(SLOTS)
-        size = _size(check, space.backend.system, kind)
-        if size is not None and all(_overflows_at(program, check, kind, size + more, budget) for more in RAISED):
+        what = breach.obligation.what
+        if all(_overflows_at(program, check, what, more, budget) for more in RAISED):
             trace = space.path(breach.state, breach.update)
-            message = f"there is no bound on {kind}: {size}, {size + 1} and {size + 2} of them are not enough"
-            obligation, about = breach.obligation, (kind, "")
+            kind = what.removesuffix(SLOTS)
+            obligation, about = breach.obligation, (kind, "") if what.endswith(SLOTS) else breach.obligation.about
+            message = _message(check, space.backend.system, what)
             return Violated("safety", len(trace.steps), trace, obligation=obligation, about=about, message=message)
     return None
 
 
+def _message(check: Check, system: System, what: str) -> str:
+    kind = what.removesuffix(SLOTS)
+    size = _size(check, system, kind) if what.endswith(SLOTS) else None
+    if size is None:
+        return f"there is no bound on {kind}: with more room, once and twice, it overflows all the same"
+    return f"there is no bound on {kind}: {size}, {size + 1} and {size + 2} of them are not enough"
+
+
 def _overflows(space: Space) -> list[Breach]:
-    bounds = [b for b in space.breaches.values() if b.obligation.property == BOUND]
-    return [b for b in bounds if b.obligation.what.endswith(SLOTS)]
+    return [b for b in space.breaches.values() if b.obligation.property == BOUND]
 
 
 def _size(check: Check, system: System, kind: str) -> int | None:
@@ -46,13 +51,12 @@ def _size(check: Check, system: System, kind: str) -> int | None:
     return max(slots) + 1 if slots and scoped is None else None
 
 
-def _overflows_at(program: Program, check: Check, kind: str, size: int, budget: Budget) -> bool:
+def _overflows_at(program: Program, check: Check, what: str, more: int, budget: Budget) -> bool:
     from dashpot.model.kernel.build import build
 
-    scope = (*(item for item in check.scope if item[0] != kind), (kind, size))
-    system = prune(build(program, evolve(check, scope=scope)))
-    wanted = (BOUND, (f"{kind}{SLOTS}", ""))
-    space = breadth_first(
-        compile_system(system), graph=False, budget=budget, enough=lambda space: wanted in space.breaches
-    )
-    return wanted in space.breaches
+    system = prune(build(program, check, {what: more}))
+
+    def again(space: Space) -> bool:
+        return any(b.obligation.property == BOUND and b.obligation.what == what for b in space.breaches.values())
+
+    return again(breadth_first(compile_system(system), graph=False, budget=budget, enough=again))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import TypeAlias
 
 from attrs import evolve, frozen
 
 from dashpot.checker.blame import value_text
-from dashpot.checker.component import strong
+from dashpot.checker.component import mask, strong
 from dashpot.checker.space import Space
 from dashpot.model.core import Node
 from dashpot.model.interpret import evaluate
@@ -43,6 +43,8 @@ class Box:
     goal        "holds" in all of them, "fails" in all, "both", or "" when no goal was given
     component   number of the strongly connected component of boxes (steps only, no faults, no environment)
     bottom      no step leaves that component
+    lost        how many of the states are in a true bottom component that breaks the goal: stuck or trapped. A
+                quotient alone hides them, since other states of the box may move on
     run         a run that is followed passes through
     """
 
@@ -52,6 +54,7 @@ class Box:
     goal: str
     component: int
     bottom: bool
+    lost: int = 0
     run: bool = False
 
 
@@ -92,6 +95,7 @@ def quotient(space: Space, view: View, goal: Goal | None = None) -> Quotient:
     flows = _flows(space, where, len(keys))
     goals = _goals(space, where, len(keys), goal)
     counts = Counter(where)
+    lost = Counter(where[state] for state in _lost(space, goal))
     component, bottoms = _components(system, flows, len(keys))
     boxes = tuple(
         Box(
@@ -101,6 +105,7 @@ def quotient(space: Space, view: View, goal: Goal | None = None) -> Quotient:
             goals[i],
             component[i],
             component[i] in bottoms,
+            lost[i],
         )
         for i, key in enumerate(keys)
     )
@@ -159,13 +164,30 @@ def _flows(space: Space, where: array[int], boxes: int) -> dict[tuple[int, int],
 def _goals(space: Space, where: array[int], boxes: int, goal: Goal | None) -> list[str]:
     if goal is None:
         return [""] * boxes
-    g = space.backend.system.terms
-    wanted = g.not_(goal.body) if goal.op == "never" else goal.body
-    holds = space.backend.predicate(g.or_(g.not_(goal.alive), g.not_(goal.premise), wanted))
+    holds = _holds(space, goal)
     seen = [0] * boxes
     for place, value in zip(where, map(holds, space.states), strict=True):
         seen[place] |= 1 if value else 2
     return [("", "holds", "fails", "both")[bits] for bits in seen]
+
+
+def _holds(space: Space, goal: Goal) -> Callable[[int], int]:
+    """Whether a packed state is as the goal wants it, or need not be."""
+    g = space.backend.system.terms
+    wanted = g.not_(goal.body) if goal.op == "never" else goal.body
+    return space.backend.predicate(g.or_(g.not_(goal.alive), g.not_(goal.premise), wanted))
+
+
+def _lost(space: Space, goal: Goal | None) -> Iterator[int]:
+    """The states of bottom components in which the goal fails somewhere (semantics.md: stuck and trapped)."""
+    if goal is None or goal.op in ("always", "never", "sometimes"):
+        return
+    holds, graph = _holds(space, goal), mask(space)
+    for members in strong(graph.offsets, graph.targets):
+        inside = set(members)
+        leaves = any(target not in inside for member in members for _, target in graph.edges(member))
+        if not leaves and max(members) < graph.known and not all(holds(space.states[m]) for m in members):
+            yield from members
 
 
 def _components(system: System, flows: dict[tuple[int, int], Counter[int]], boxes: int) -> tuple[list[int], set[int]]:

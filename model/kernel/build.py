@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -43,9 +43,12 @@ from dashpot.model.system import Group, RankClass, Symmetry, System, Update
 GC_MODULES = ("kubernetes.gc", "gc")
 
 
-def build(program: Program, check: Check) -> System:
-    """The world of one check as a transition system."""
-    widened: Ranges = {}
+def build(program: Program, check: Check, raised: Mapping[str, int] | None = None) -> System:
+    """The world of one check as a transition system.
+
+    raised   what overflowed in an earlier world ("Pod slots", "Kind.spec.field") → room to add to it (ruling 18)
+    """
+    widened: Ranges = {("raised", what, ""): (0, more) for what, more in (raised or {}).items()}
     grant = attempts()
     while True:
         try:
@@ -116,7 +119,7 @@ def on(world_constants: dict[str, int | bool | str], term: object) -> bool:
 
 
 # ---------------------------------------------------------------------- tables
-def schema_of(program: Program, check: Check) -> tuple[Schema, list[GivenObject]]:
+def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tuple[Schema, list[GivenObject]]:
     """Kinds, slots, names, symbols, ages: every table of the world."""
     values = constants(program, check)
     actors = declarations(program, check)
@@ -140,7 +143,8 @@ def schema_of(program: Program, check: Check) -> tuple[Schema, list[GivenObject]
     if isinstance(longest, int):
         finite.longest_list = longest
     schema = Schema(finite, {k: KindInfo(resources[k]) for k in sorted(kinds)})
-    sizes = {k: _size(k, scope, given) for k in kinds}
+    finite.longest_list += max((n for what, n in raised.items() if not what.endswith(" slots")), default=0)
+    sizes = {k: _size(k, scope, given) + raised.get(f"{k} slots", 0) for k in kinds}
     naming = _naming(everything + [resources[k] for k in kinds], values, schema, sizes, given, finite.symbols)
     _slots(schema, naming, given, sizes, created(run))
     _fill_tables(schema, naming, everything, run, given)
@@ -260,7 +264,7 @@ def _labels(everything: list[object]) -> list[str]:
 # ---------------------------------------------------------------------- cells
 def furnish(program: Program, check: Check, widened: Ranges) -> World:
     """The world with its cells, its start, and the steps of all actors."""
-    schema, given = schema_of(program, check)
+    schema, given = schema_of(program, check, {str(k[1]): n for k, (_, n) in widened.items() if k[0] == "raised"})
     widen_fields(schema, widened)
     schema.prepare()
     world = World(program, check, schema, Layout(schema))

@@ -81,6 +81,7 @@ def attempts() -> Callable[[Widen, Ranges], bool]:
 
 def widen_fields(schema: Schema, widened: Ranges) -> None:
     """Give fields the ranges that earlier attempts asked for."""
+    _raise(schema, widened)
     for (what, kind, path), (lo, hi) in widened.items():
         if what == "pinned":
             schema.pinned.add(("field", kind, path))
@@ -88,10 +89,26 @@ def widen_fields(schema: Schema, widened: Ranges) -> None:
             continue
         assert isinstance(kind, str)
         f = declared(schema, kind, path)
-        info = schema.info(kind)
         assert f is not None and isinstance(f.type, t.Int)
         schema.declared_ranges[kind, path] = schema.finite.limits(f.type, f.span)
-        wide = attrs.evolve(f, type=t.Int(Literal(lo, t.Int()), Literal(hi, t.Int())))
-        side = path.partition(".")[0]
-        fields = tuple(wide if x is f else x for x in info.declared(side))
-        info.resource = attrs.evolve(info.resource, **{side: fields})
+        _retype(schema, kind, path, lo, hi)
+
+
+def _raise(schema: Schema, widened: Ranges) -> None:
+    """More room on both sides for counters that overflowed."""
+    for (what, name, _), (_, more) in widened.items():
+        kind, _, path = str(name).partition(".")
+        if what == "raised" and kind in schema.kinds:
+            f = declared(schema, kind, path)
+            if f is not None and isinstance(f.type, t.Int):
+                lo, hi = schema.finite.limits(f.type, f.span)
+                _retype(schema, kind, path, lo - more, hi + more)
+
+
+def _retype(schema: Schema, kind: str, path: str, lo: int, hi: int) -> None:
+    info, side = schema.info(kind), path.partition(".")[0]
+    f = declared(schema, kind, path)
+    assert f is not None
+    wide = attrs.evolve(f, type=t.Int(Literal(lo, t.Int()), Literal(hi, t.Int())))
+    fields = tuple(wide if x is f else x for x in info.declared(side))
+    info.resource = attrs.evolve(info.resource, **{side: fields})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.checker.ghosts import SOURCES, fleet, twins
+from tests.checker.ghosts import SOURCES, fleet, sleeper, twins
 from tests.model.anchor import Anchor
 
 from dashpot.checker import graph
@@ -94,6 +94,18 @@ def test_components_leave_out_faults_and_environment(pods: Space) -> None:
     assert len(result.boxes) == 3 and all(box.bottom for box in result.boxes)
     assert len({box.component for box in result.boxes}) == 3
     assert {b.role for b in result.bundles} == {"environment"}
+
+
+def test_states_without_a_way_out_are_counted_even_where_a_box_hides_them() -> None:
+    """The sleeper has read its cache before the node was ready: some states of that box move on, one never does."""
+    system, violated = sleeper()
+    space = explored(system)
+    ready, joined = (system.terms.cell(c.index, 0, 1) for c in system.cells if c.area == "store")
+    result = quotient(space, [("ready", ready), ("joined", joined)], violated.goal)
+    lost = {box.values: box.lost for box in result.boxes}
+    assert lost[("true", "false")] == 1 and lost[("true", "true")] == 0
+    assert not next(box for box in result.boxes if box.values == ("true", "false")).bottom
+    assert "✗ 1 without a way out" in source(result).source
 
 
 def test_a_run_is_followed_through_its_surroundings(pods: Space) -> None:

@@ -1,7 +1,7 @@
 """The command line: the only room that prints, exits, reads the environment and wires the others.
 
-A command is a module with SUMMARY, EXAMPLE, `configure(parser)` and `run(args) -> status`. Exit status:
-0 holds or as expected, 1 violated, 2 wrong spec or usage, 3 unknown, 4 something outside failed.
+A command is a module with SUMMARY, USAGE, DESCRIPTION, EXAMPLE, `configure(parser)` and `run(args) -> status`.
+Exit status: 0 holds or as expected, 1 violated, 2 wrong spec or usage, 3 unknown, 4 something outside failed.
 Everything that takes long to import (lark, graphviz, the kernel) is imported inside `run`, so that
 `dashpot --help` is instant.
 """

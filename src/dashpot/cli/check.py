@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dashpot.cli.targets import Wanted
 
 SUMMARY = "explore all interleavings within the scope of each check"
+USAGE = "dashpot check [options] FILE… [CHECK…]"
 DESCRIPTION = """\
 Explores every interleaving of the actors of each CHECK, within its scope and under its faults, and holds the
 result against what the check expects. Then plays the scenarios of the file. Without names all checks and
@@ -37,7 +38,7 @@ WORDS = {"found": "unexpected ✗", "waived": "waived", "expected": "expected �
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
-    parser.add_argument("targets", nargs="*", metavar="FILE … CHECK …", help="files or folders, then names to run")
+    parser.add_argument("targets", nargs="*", metavar="FILE, CHECK", help="files or folders, then names to run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what is not as the checks say")
     parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")

@@ -9,6 +9,7 @@ from dashpot.cli import console
 from dashpot.cli.problem import HOLDS
 
 SUMMARY = "print a completion script for a shell"
+USAGE = "dashpot completion bash|zsh"
 DESCRIPTION = "Prints a script that completes commands, options and .loop files."
 EXAMPLE = "  source <(dashpot completion bash)\n  dashpot completion zsh > ~/.zfunc/_dashpot"
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dashpot.checker.runs import Run
 
 SUMMARY = "tell a counterexample as a story"
+USAGE = "dashpot explain [options] RUN [STEP]"
 DESCRIPTION = """\
 Tells a run that `dashpot check` has saved: one line a step, stale reads marked, why it went wrong.
 With STEP it shows the whole state after that step (0 is the start).

@@ -11,6 +11,7 @@ from dashpot.cli.problem import HOLDS, VIOLATED, WRONG, Problem, worst
 from dashpot.cli.speech import say, tell
 
 SUMMARY = "bring specs into the one layout"
+USAGE = "dashpot fmt [--check|--diff] FILE…"
 DESCRIPTION = """\
 Rewrites each FILE in the one layout and prints the names of those that changed. A folder stands for every
 .loop file below it, `-` for the standard input (the result goes to the standard output).

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dashpot.model.system import Goal, System
 
 SUMMARY = "draw the state space, quotiented by a view"
+USAGE = "dashpot graph [options] FILE [CHECK]"
 DESCRIPTION = """\
 Explores CHECK, puts states together in which every --view has the same value, and draws what is left:
 boxes are values of the views, arrows are steps, a heavy frame is what no step leaves. Without --view it

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dashpot.grammar.report import Message
 
 SUMMARY = "parse, type, and smell"
+USAGE = "dashpot lint [options] FILE…"
 DESCRIPTION = """\
 Reports what is wrong with each FILE, and what smells: a delete decided by a cached read, an unhandled
 Conflict, a kind that is read but not watched. A folder stands for every .loop file below it.

@@ -9,7 +9,7 @@ from dashpot.cli import console
 
 if TYPE_CHECKING:
     from dashpot.checker.runs import Run
-    from dashpot.checker.scene import Item, Scene
+    from dashpot.checker.scene import Item, Scene, Undelivered
 
 
 def moment(run: Run, number: int) -> list[str]:
@@ -35,11 +35,23 @@ def _actor(scene: Scene, actor: str, fixed: Set[str]) -> list[str]:
         lines += [f"  cache  has no {item.title}" for item in unseen]
         if not different and not unseen:
             lines.append("  cache  as the store")
-    for change in scene.pending.get(actor, ()):
-        what = "is gone" if change.gone else _fields(change.fields) or "changed"
-        lines.append(f"  on its way  {change.title}: {what}")
+    known = {item.key: item for item in scene.caches.get(actor, ())}
+    lines += [f"  on its way  {_change(change, known.get(change.key))}" for change in scene.pending.get(actor, ())]
     lines += [f"  {name} = {text}" for name, text in scene.private.get(actor, {}).items()]
     return lines
+
+
+def _change(change: Undelivered, cached: Item | None) -> str:
+    """A change that is under way: what the cache will then show that it does not show now."""
+    from dashpot.checker.scene import ZEROS
+
+    if change.gone:
+        return f"{change.title} is gone"
+    if cached is None:
+        return (
+            f"+ {change.title}  {_fields({p: t for p, t in change.fields.items() if t.lower() not in ZEROS})}".rstrip()
+        )
+    return f"{change.title}  {_fields({p: t for p, t in change.fields.items() if cached.fields.get(p) != t})}".rstrip()
 
 
 def _differs(cached: Item, true: Item) -> bool:

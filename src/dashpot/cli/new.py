@@ -12,6 +12,7 @@ from dashpot.cli.files import reason
 from dashpot.cli.problem import HOLDS, OUTSIDE, WRONG, Problem
 
 SUMMARY = "write a spec, a scenario and a check to start from"
+USAGE = "dashpot new NAME"
 DESCRIPTION = "Writes NAME.loop: a small controller with a property, a check and a scenario, ready to be changed."
 EXAMPLE = "  dashpot new web && dashpot check web.loop"
 

@@ -111,6 +111,7 @@ def build() -> Parser:
             name,
             help=module.SUMMARY,
             description=module.DESCRIPTION,
+            usage=module.USAGE,
             epilog=f"example:\n{module.EXAMPLE}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dashpot.cli.inquiry import Acted
 
 SUMMARY = "play the scenarios of a spec, step by step"
+USAGE = "dashpot scenario [options] FILE… [SCENARIO…]"
 DESCRIPTION = """\
 Plays each scenario of FILE (or only those named) line by line in one fixed order, and shows what every line
 did. `dashpot check FILE` plays them too, and prints one line for each.
@@ -23,7 +24,7 @@ EXAMPLE = "  dashpot scenario web.loop\n  dashpot scenario web.loop 'a stale cac
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
-    parser.add_argument("targets", nargs="*", metavar="FILE … SCENARIO …", help="files or folders, then names to play")
+    parser.add_argument("targets", nargs="*", metavar="FILE, SCENARIO", help="files or folders, then names to play")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only scenarios that fail")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dashpot.model.program import Check, Program
 
 SUMMARY = "random runs: faults first, then heal, then it must settle"
+USAGE = "dashpot sim [options] FILE [CHECK]"
 DESCRIPTION = """\
 Walks at random through the world of CHECK: first with faults and users, then without them, and then it must
 come to rest with every property satisfied. The same seed always gives the same walks; a walk that fails is
