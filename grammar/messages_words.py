@@ -27,8 +27,8 @@ def reads(f: Failure) -> Message | None:
             f"or `{verb} live {kind}{rest}` (the API server)."
         )
         return Message("D004", part(f, (f.last.start_pos or 0) - f.offset, len(verb)), text, fix)
-    if f.words in (("get",), ("list",)) and f.value != "=":
-        verb = "".join(f.words)
+    if len(f.statement) == 1 and f.head in ("get", "list") and f.value != "=":
+        verb = f.head
         text = f"A read is bound to a name: this `{verb}` stands alone."
         where = f.value if f.value in ("cached", "live") else "cached"
         fix = f"write `let x = {verb} {where} Pod{' name' if verb == 'get' else ''}`."
@@ -44,9 +44,10 @@ def writes(f: Failure) -> Message | None:
         verb = f.words[-1]
         text = f"`{verb}` is a statement, not a function."
         return Message("D029", f.span, text, f"write `{verb} p{' { … }' if verb in VERBS[:4] else ''}`.")
-    if "LBRACE" not in f.accepts or f.head not in VERBS[:4] or (len(f.words) >= 2 and f.words[-2] == "on"):
+    inside = bool(f.frames) and f.frames[-1].opener.value != "{"
+    if "LBRACE" not in f.accepts or inside or f.head not in VERBS[:4] or f.words[-2:-1] == ("on",):
         return None
-    verb, rest = f.words[0], [w for w in f.words[1:]]
+    verb, rest = f.head, list(f.words[1:])
     target = "".join(rest) or "x.spec"
     if f.value == "=" and "." in rest:
         dot = len(rest) - 1 - rest[::-1].index(".")

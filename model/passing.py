@@ -33,7 +33,8 @@ def without_dead_locals(system: System) -> System:
             for place, dead in control.dead(facts):
                 facts[place] = facts[place].without(dead)
                 resets[place] |= dead
-    updates = (_resetting(system, u, dead) if dead else u for u, dead in zip(system.updates, resets, strict=True))
+    start = [system.terms.const(cell.initial) for cell in system.cells]
+    updates = (_resetting(u, dead, start) if dead else u for u, dead in zip(system.updates, resets, strict=True))
     return evolve(system, updates=tuple(updates))
 
 
@@ -170,11 +171,11 @@ class _Control:
         return live
 
 
-def _resetting(system: System, update: Update, dead: int) -> Update:
+def _resetting(update: Update, dead: int, start: Sequence[Node]) -> Update:
     """The update with dead locals set to their initial values."""
     kept = [(index, node) for index, node in update.assigns if not dead >> index & 1]
     while dead:
         index = (dead & -dead).bit_length() - 1
         dead &= dead - 1
-        kept.append((index, system.terms.const(system.cells[index].initial)))
+        kept.append((index, start[index]))
     return evolve(update, assigns=tuple(kept))

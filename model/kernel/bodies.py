@@ -6,7 +6,6 @@ call runs with that call, unless a cached read stands in between (ruling 4).
 
 from __future__ import annotations
 
-import attrs
 from attrs import define, field
 
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop
@@ -197,9 +196,7 @@ class Run:
             value = replaced(terms, now, decl.type, node.path[1:], value, env)
         leaves, overflow = self.world.schema.finite.store(decl.type, name, adapt(self.world.schema, value, decl.type))
         about = (self.actor.name, name)
-        self.world.oblige(
-            self.path, "@bound", self.world.g.not_(overflow), about, f"{self.actor.decl.name}.{name}", node.span
-        )
+        self.world.spill(self.path, overflow, about, f"{self.actor.decl.name}.{name}", node.span)
         for leaf, cell in row.items():
             self.path.set(cell, leaves[leaf])
         return True
@@ -298,25 +295,31 @@ def _straight(run: Run, test: Node) -> bool:
     world, path, g = run.world, run.path, run.world.g
     cells = [cell for _, row in run.actor.memory.values() for cell in row.values()]
     before = dict(path.overlay)
-    marks = len(path.obligations)
     held = {cell: path.get(cell) for cell in cells}
     node, at = run.body.nodes[0], 0
     while isinstance(node, Assign):
         terms = world.terms(path, run.actor)
-        if path.resolve(terms.value(node.value, run.env)[1]) is not g.true:
+        value, ok = terms.value(node.value, run.env)
+        if path.resolve(ok) is not g.true or _may_overflow(run, node, value):
             break
         run._assign(terms, node, run.env)
         at = node.next
         node = run.body.nodes[at]
     if not isinstance(node, End):
         path.overlay = before
-        del path.obligations[marks:]
         return False
     for cell, old in held.items():
         path.set(cell, g.ite(test, path.get(cell), old))
-    for i in range(marks, len(path.obligations)):
-        path.obligations[i] = attrs.evolve(path.obligations[i], holds=g.or_(g.not_(test), path.obligations[i].holds))
     return True
+
+
+def _may_overflow(run: Run, node: Assign, value: Value) -> bool:
+    name = str(node.path[0])
+    decl, _ = run.actor.memory[name]
+    schema = run.world.schema
+    if len(node.path) > 1:
+        return False
+    return run.path.resolve(schema.finite.store(decl.type, name, adapt(schema, value, decl.type))[1]) is not run.world.g.false
 
 
 def admission_body(world: World, path: Path, hook: Admission, draft: Draft) -> str | None:

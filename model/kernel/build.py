@@ -524,13 +524,25 @@ def system(world: World) -> System:
         attrs.evolve(cell, initial=world.started[cell.index]) if cell.index in world.started else cell
         for cell in world.layout.cells
     ]
+    updates, asked = tuple(world.updates), tuple(goals(world))
+    if world.sink >= 0:
+        inside = world.g.eq(world.g.cell(world.sink, 0, 1), world.g.const(0))
+        updates = tuple(attrs.evolve(u, guard=(*u.guard[:1], inside, *u.guard[1:])) for u in updates)
+        asked = tuple(
+            attrs.evolve(
+                goal,
+                alive=world.g.and_(goal.alive, inside),
+                body=world.g.and_(goal.body, inside) if goal.op == "sometimes" else goal.body,
+            )
+            for goal in asked
+        )
     vacuity = tuple((what, span, tuple(updates)) for (what, span), updates in world.fired.items())
     return System(
         world.g,
         tuple(cells),
-        tuple(world.updates),
+        updates,
         tuple(RankClass(tuple(cells_)) for cells_ in world.layout.generations.values()),
-        tuple(goals(world)),
+        asked,
         _symmetry(world),
         (),
         vacuity,

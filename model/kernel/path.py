@@ -21,6 +21,10 @@ class Dead(Exception):
     """This way cannot happen: an assumption is false."""
 
 
+class Spill(Exception):
+    """This way leaves the scope: what cannot be held overflowed. What lies beyond is not explored."""
+
+
 class Path:
     """One way through a rule."""
 

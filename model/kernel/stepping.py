@@ -165,6 +165,7 @@ def _start(world: World, actor: Actor, worker: Worker, key: int, timeouts: list[
     thing = schema.object_text(decl.kind, key)
 
     def build(path: Path) -> Label | None:
+        path.notes["who"] = _who(actor, "reconcile", thing)
         path.assume(g.eq(path.get(worker.pc), g.const(0)))
         path.assume(path.get(actor.dirty[key]))
         running(world, path, actor)
@@ -195,6 +196,11 @@ def _start(world: World, actor: Actor, worker: Worker, key: int, timeouts: list[
     world.rule(build, decl.span)
 
 
+def _who(actor: Actor, action: str, thing: str) -> Label:
+    """What a step is called while nobody knows yet what it does."""
+    return Label(actor.name, "act", action, thing, (), True, (actor.name, action, thing))
+
+
 def _snapshot(world: World, copy: Object) -> Object:
     from dashpot.model.kernel.layout import frozen_copy
 
@@ -215,6 +221,7 @@ def _continue(
         key = 0
         if len(actor.dirty) > 1:
             key = path.choose(len(actor.dirty))
+        path.notes["who"] = _who(actor, name, world.schema.object_text(decl.kind, key))
         path.assume(g.eq(path.get(worker.key), g.const(key + 1)))
         env = resume(world, path, actor, worker, body, at)
         run = Run(world, path, actor, Writer(actor, key, name), body, env, timeouts)
@@ -342,6 +349,9 @@ def _act(
     role = "environment" if actor.blind and not action.fair else "step"
 
     def build(path: Path) -> Label | None:
+        path.notes["who"] = Label(
+            actor.name, "act", action.name, thing, (), role == "step", (actor.name, action.name, text), role
+        )
         if len(worker.places):
             path.assume(g.eq(path.get(worker.pc), g.const(0)))
         running(world, path, actor)
@@ -384,6 +394,7 @@ def _go_on(world: World, actor: Actor, worker: Worker, action: Action, at: int, 
     point = (action.name, at)
 
     def build(path: Path) -> Label | None:
+        path.notes["who"] = _who(actor, action.name, "")
         path.assume(g.eq(path.get(worker.pc), g.const(worker.places[point])))
         running(world, path, actor)
         env = resume(world, path, actor, worker, action.body, at)
@@ -427,6 +438,7 @@ def _delivery(world: World, actor: Actor, cache: c.Cache) -> None:
     g = world.g
 
     def build(path: Path) -> Label | None:
+        path.notes["who"] = Label(actor.name, "deliver", fairness=(actor.name, "deliver", cache.kind))
         path.assume(g.lt(g.const(0), path.get(cache.count)))
         running(world, path, actor)
         for cell in actor.cut:

@@ -20,7 +20,7 @@ from dashpot.model.kernel.schema import FOREGROUND, ORPHAN
 from dashpot.model.kernel.terms import Env, Terms
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Record, Scalar, Value
 from dashpot.model.kernel.widen import fit
-from dashpot.model.kernel.world import World, Writer
+from dashpot.model.kernel.world import BOUND, World, Writer
 
 UNDEFINED = "undefined"
 """Outcome of a call whose arguments are undefined: a panic of the body, no call is made."""
@@ -127,7 +127,7 @@ def _slot_for(world: World, path: Path, terms: Terms, call: Call, env: Env, writ
     for slot in range(info.size):
         if slot not in info.fixed and not path.branch(path.get(rows[slot]["present"])):
             return slot
-    world.oblige(path, "@bound", g.false, (call.kind, ""), f"{call.kind} slots", call.span)
+    world.spill(path, g.true, (call.kind, ""), f"{call.kind} slots", call.span)
     return None
 
 
@@ -161,10 +161,10 @@ def _fill(
         return False
     for f, value, _ in values:
         outside = _outside(world, draft, f, value)
-        overflow = world.g.or_(outside, assign(terms, draft.kind, draft.leaves, f.path, value, env))
-        if overflow is not world.g.false:
-            about = (world.schema.object_text(draft.kind, draft.slot), dotted(f.path))
-            world.oblige(path, "@bound", world.g.not_(overflow), about, f"{draft.kind}.{dotted(f.path)}", f.span)
+        overflow = assign(terms, draft.kind, draft.leaves, f.path, value, env)
+        about, what = (world.schema.object_text(draft.kind, draft.slot), dotted(f.path)), f"{draft.kind}.{dotted(f.path)}"
+        world.spill(path, overflow, about, what, f.span)
+        world.oblige(path, BOUND, world.g.not_(outside), about, what, f.span)
         if f.path[0] not in ("name", "generateName"):
             if draft.fields != ["*"]:
                 draft.fields.append(dotted(f.path))
@@ -285,7 +285,7 @@ def _json_patch(
                 value = Items([*current.items, (fresh, value)], current.ranks and [*current.ranks, g.const(99)])
             overflow = assign(terms, draft.kind, draft.leaves, op.path, value, env)
             about = (schema.object_text(draft.kind, draft.slot), dotted(op.path))
-            world.oblige(path, "@bound", g.not_(overflow), about, f"{draft.kind}.{dotted(op.path)}", op.span)
+            world.spill(path, overflow, about, f"{draft.kind}.{dotted(op.path)}", op.span)
         draft.fields.append(dotted(op.path))
         path.detail.append(f"{op.op} {dotted(op.path)}")
     return ""

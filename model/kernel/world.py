@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from dashpot.model.core import Graph, Node
 from dashpot.model.kernel import caches as c
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.layout import Layout, Row, copy_of, read_row
-from dashpot.model.kernel.path import Path, every_way
+from dashpot.model.kernel.path import Path, Spill, every_way
 from dashpot.model.kernel.schema import Schema
 from dashpot.model.kernel.terms import Env, Look, Terms, objects_of
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Owner, Scalar, Value
 from dashpot.model.program import Check, Controller, Environment, Field, Index, Process, Program, Wake
 from dashpot.model.span import NOWHERE, Span
 from dashpot.model.system import Label, Obligation, Update
+
+BOUND = "@bound"
+"""Property of obligations that break where a scope is too small."""
 
 Declaration: TypeAlias = Controller | Process | Environment
 
@@ -85,6 +88,7 @@ class World:
     tags: dict[tuple[str, str], list[int]] = field(factory=dict)
     owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
     stale: bool = False
+    sink: int = -1
     loaded: set[tuple[str, str]] = field(factory=set)
     started: dict[int, int] = field(factory=dict)
     widened: dict[tuple[str, object, str], tuple[int, int]] = field(factory=dict)
@@ -370,7 +374,10 @@ class World:
         """Turn a rule into guarded updates, one for each way through it."""
 
         def run(path: Path) -> None:
-            path.notes["label"] = build(path)
+            try:
+                path.notes["label"] = build(path)
+            except Spill:
+                path.notes["label"] = self._beyond(path)
 
         for way in every_way(self.g, self.layout.cells, run, span):
             label = way.notes["label"]
@@ -384,6 +391,27 @@ class World:
             self.creations[index] = way.created
             if about is not None:
                 self.fired.setdefault(about, []).append(index)
+
+    def _beyond(self, path: Path) -> Label:
+        """The step that leaves the scope leads to one sink, from which nothing goes on and nothing is asked."""
+        if self.sink < 0:
+            self.sink = self.layout.add("control", "beyond the scope", 0, 1)
+        path.overlay = {c.index: self.g.const(c.initial) for c in self.layout.cells}
+        path.overlay[self.sink] = self.g.true
+        path.commits.clear()
+        path.created.clear()
+        path.obligations = [o for o in path.obligations if o.property == BOUND]
+        who = path.notes.get("who")
+        label = who if isinstance(who, Label) else Label("kubernetes", "overflow", fair=False)
+        return evolve(label, detail=(*path.detail, f"overflows: {path.notes['spilled']}"))
+
+    def spill(self, path: Path, test: Node, about: tuple[str, str], what: str, span: Span) -> None:
+        """Where `test` holds the step cannot be kept in this scope: a bound, reported, and not explored beyond."""
+        if path.resolve(test) is self.g.false or not path.branch(test):
+            return
+        path.notes["spilled"] = what
+        path.obligations.append(Obligation(BOUND, self.g.false, about, what, span))
+        raise Spill
 
     def oblige(self, path: Path, name: str, holds: Node, about: tuple[str, str], what: str, span: Span) -> None:
         """This step breaks property `name` unless `holds`."""

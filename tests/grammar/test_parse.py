@@ -65,6 +65,13 @@ def test_a_line_may_begin_with_what_joins_it_to_the_one_above() -> None:
     assert parse(joined, "spec.loop") == parse(body("let x = a && b ? c : d", "delete a on NotFound { }"), "spec.loop")
 
 
+@pytest.mark.parametrize(
+    "line", ["update a[ }", "patch a[", "create A { x: [", "apply a[)", "delete a[ =", "list(", "x[="]
+)
+def test_a_write_may_break_off_anywhere(line: str) -> None:
+    assert rejected(body(line))
+
+
 def test_one_message_for_each_declaration_that_fails() -> None:
     text = "const A\n\n" + body("if a.x = 1 { return }", "return x") + "\nconst OK = 1\n\nfun f(x): int = 1\n"
     found = [(m.code, m.span.line, m.span.column) for m in rejected(text)]
