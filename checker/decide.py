@@ -216,11 +216,15 @@ def _results(space: Space, asked: _Asked, budget: Budget | None) -> list[Result]
     for name in asked.steps:
         breaches = [b for b in _breaches(space, asked) if b.obligation.property == name]
         verdicts.setdefault(name, []).extend([_bad_step(space, b) for b in breaches] or [undecided or Holds()])
+    unjudged = Unknown("engine", "liveness needs the breadth-first engine")
     if space.graph and (asked.live or asked.hot):
-        _live(space, asked, undecided, verdicts, budget)
-    elif asked.live or asked.hot:
-        unjudged = Unknown("engine", "liveness needs the breadth-first engine")
-        verdicts |= {name: [unjudged] for name in [*(g.property for g in asked.live), *([HOT] if asked.hot else [])]}
+        try:
+            _live(space, asked, undecided, verdicts, budget)
+        except KeyboardInterrupt:
+            space.stopped = "interrupted"
+            unjudged = Unknown("interrupted", "stopped while liveness was judged; all states were seen")
+    for name in [*(goal.property for goal in asked.live), *([HOT] if asked.hot else [])]:
+        verdicts.setdefault(name, [unjudged])
     for name in asked.named:
         verdicts.setdefault(name, [undecided or Holds()])
     lines = [plain(name, _worst([_believed(space, v) for v in found])) for name, found in verdicts.items()]

@@ -14,7 +14,7 @@ from dashpot.grammar.scope import Facts, Scope
 from dashpot.grammar.tree import Rule, parts, rule, rules, tokens, unquote
 from dashpot.grammar.typing import bare, describe, element, nullable
 from dashpot.model import types as t
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
 from dashpot.model.expr import Cached, Expr, Local, Memory
 
 REQUEUES = ("reconcile", "gone")
@@ -255,6 +255,8 @@ class _Body:
         inner = self.declare(token, inside, scope)
         body, after = self.builder.label(), self.builder.label()
         self.builder.loops += 1
+        entry = self.builder.label()
+        self.builder.emit(Bind(cursor(self.builder.loops), over, entry, scope.span(tree)), entry)
         index = self.builder.emit(
             Loop(self.builder.loops, inner.locals[str(token)].name, over, body, after, scope.span(tree)), body
         )

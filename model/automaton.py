@@ -54,10 +54,11 @@ class Branch:
 
 @frozen
 class Loop:
-    """`for var in over`: `over` is evaluated once on entry from outside the body.
+    """`for var in over`: visits one more element of its cursor, or leaves when none is left.
 
-    Sets and lists read from a cache are visited in any order, ranges and other lists in their own.
-    `id` is unique in the automaton and names the hidden cursor.
+    A `Bind` of the cursor (`cursor(id)`) to `over` stands before the loop, so that `over` is evaluated once, on
+    entry from outside; the body leads back here. Sets and lists read from a cache are visited in any order,
+    ranges and other lists in their own. `id` is unique in the automaton.
     """
 
     id: int
@@ -66,6 +67,11 @@ class Loop:
     body: int
     next: int
     span: Span = span_field()
+
+
+def cursor(loop: int) -> str:
+    """The hidden local that holds the elements that a loop has not visited yet; no name of a spec has a colon."""
+    return f"cursor:{loop}"
 
 
 @frozen

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
 from dashpot.model.core import Node
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.fields import adapt, assign, replaced
-from dashpot.model.kernel.flow import Region, cursor, region
+from dashpot.model.kernel.flow import Region, region
 from dashpot.model.kernel.folds import as_items
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Dead, Path
@@ -203,12 +203,7 @@ class Run:
 
     # ------------------------------------------------------------------ loops
     def _items(self, terms: Terms, loop: Loop, env: Env) -> Items:
-        name = cursor(loop)
-        if name not in env:
-            value, ok = terms.value(loop.over, env)
-            self.path.assume(ok)
-            env[name] = self._keep(value if isinstance(value, Items) else as_items(terms, value)[0])
-        items = env[name]
+        items = env[cursor(loop.id)]
         return items if isinstance(items, Items) else as_items(terms, items)[0]
 
     def _finished(self, terms: Terms, loop: Loop, env: Env) -> bool:
@@ -238,7 +233,7 @@ class Run:
         items = self._items(terms, loop, env)
         busy = self._busy(terms, loop, items, env)
         if not path.branch(g.or_(*busy)):
-            env.pop(cursor(loop), None)
+            env.pop(cursor(loop.id), None)
             env.pop(loop.var, None)
             return loop.next
         candidates = [i for i, node in enumerate(busy) if path.resolve(node) is not g.false]
@@ -257,7 +252,7 @@ class Run:
         if limit is not None:
             skipped = [g.and_(i, g.not_(r)) for (i, _), (r, _) in zip(items.items, rest, strict=True)]
             limit = g.max_(g.sub(limit, g.sum(skipped)), g.const(0))
-        env[cursor(loop)] = Items(rest, ranks, limit)
+        env[cursor(loop.id)] = Items(rest, ranks, limit)
         env[loop.var] = items.items[pick][1]
         return loop.body
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from attrs import frozen
 
 from dashpot.model import expr as e
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node, cursor
 from dashpot.model.kernel.walk import locals_in, parts
 
 
@@ -67,8 +65,6 @@ def _own_terms(node: Node) -> tuple[object, ...]:
             return (value,)
         case Branch(test=test):
             return (test,)
-        case Loop(over=over):
-            return (over,)
         case End(delay=delay):
             return (delay,)
         case _:
@@ -107,19 +103,9 @@ def needed(body: Automaton, at: int) -> frozenset[str]:
             node = body.nodes[index]
             names |= locals_in(node)
             if isinstance(node, Loop):
-                names.add(cursor(node))
+                names.add(cursor(node.id))
             stack += successors(node)
         _NEEDED[key] = (body, frozenset(names))
     return _NEEDED[key][1]
 
 
-def cursor(loop: Loop) -> str:
-    """The hidden local that holds the elements not visited yet."""
-    return f"cursor:{loop.id}"
-
-
-@cache
-def error_names() -> frozenset[str]:
-    from dashpot.model.automaton import ERRORS
-
-    return frozenset(ERRORS)

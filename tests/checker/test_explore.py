@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from tests.model.anchor import anchor
 
@@ -150,6 +151,19 @@ def test_a_goal_that_needs_history_is_judged_without_symmetry() -> None:
     report = check_system(evolve(system, goals=(first,)))
     assert report.symmetry == () and report.states == 98580
     assert isinstance(verdicts(report)["soon"], Violated)
+
+
+def test_an_interrupt_while_liveness_is_judged_keeps_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dashpot.checker.decide.Liveness", interrupt)
+    line = Line()
+    goals = (line.goal("end", "converges", line.at(3)), line.goal("low", "always", line.g.lt(line.n, line.g.const(2))))
+    found = explore(line.system(*goals))
+    kinds = verdicts(found.report)
+    assert isinstance(kinds["low"], Violated) and found.space.stopped == "interrupted"
+    assert isinstance(kinds["end"], Unknown) and kinds["end"].reason == "interrupted"
 
 
 def test_evidence_that_runs_through_an_overflow_is_none() -> None:

@@ -178,7 +178,7 @@ def budgets(program: Program, check: Check) -> tuple[Fault, ...]:
 
 def lag_of(check: Check, system: System) -> int:
     """Up to how many undelivered changes a cache was explored; 0 where nothing can lag."""
-    if not any(cell.area == "pending" for cell in system.cells):
+    if not any(cell.area == "pending" and cell.lo < cell.hi for cell in system.cells):
         return 0
     lag = dict(check.scope).get("lag", DEFAULT_LAG)
     return lag if isinstance(lag, int) else DEFAULT_LAG
