@@ -50,14 +50,14 @@ def load_text(text: str, file: str = "spec.loop", folder: Path | None = None) ->
 def examine(path: str | Path) -> Loaded:
     """As `load`, with warnings."""
     path = Path(path)
-    return _Loading(Notes()).main(
+    return _Loading(Notes(str(path))).main(
         _name_of(path), _read(path, str(path), Span(str(path), 0, 0, 0, 0)), str(path), path.parent
     )
 
 
 def examine_text(text: str, file: str = "spec.loop", folder: Path | None = None) -> Loaded:
     """As `load_text`, with warnings."""
-    return _Loading(Notes()).main(Path(file).stem, text, file, folder)
+    return _Loading(Notes(file)).main(Path(file).stem, text, file, folder)
 
 
 def library() -> dict[str, str]:
@@ -98,7 +98,6 @@ class _Loading:
 
     notes: Notes
     universe: Universe = field(init=False)
-    trees: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.universe = Universe(self.notes)

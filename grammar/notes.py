@@ -13,8 +13,9 @@ LIMIT = 50
 
 @define
 class Notes:
-    """Errors and warnings found so far; the same message at the same place counts once."""
+    """Errors and warnings found so far; the same message at the same place counts once. main: the file asked for."""
 
+    main: str = ""
     messages: list[Message] = field(factory=list)
 
     def error(self, code: str, span: Span, text: str, fix: str = "", notes: tuple[tuple[Span, str], ...] = ()) -> None:
@@ -32,8 +33,12 @@ class Notes:
         return any(m.severity == "error" for m in self.messages)
 
     def sorted(self) -> tuple[Message, ...]:
-        """All messages in the order of their places."""
-        return tuple(sorted(self.messages, key=lambda m: (m.span.file, m.span.line, m.span.column, m.code)))
+        """All messages in the order of their places, those of the main file first."""
+
+        def order(m: Message) -> tuple[bool, str, int, int, str]:
+            return m.span.file != self.main, m.span.file, m.span.line, m.span.column, m.code
+
+        return tuple(sorted(self.messages, key=order))
 
     def check(self) -> None:
         """Raise `SpecRejected` with the errors, if there are any."""

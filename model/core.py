@@ -94,18 +94,19 @@ class Graph:
     def const(self, value: int) -> Node:
         return self._make("const", (), value, value, value)
 
-    def bool(self, value: bool) -> Node:
-        return self.true if value else self.false
-
     def cell(self, index: int, lo: int, hi: int, weak: bool = False) -> Node:
-        """The cell's value. A *weak* read does not keep the cell alive: where nothing else needs it, it may be reset."""
+        """The cell's value. A *weak* read keeps no cell alive: where nothing else needs it, it may be reset."""
         if lo == hi:
             return self.const(lo)
         return self._make("cell", (), lo, hi, index, (1,) if weak else ())
 
+    def truth(self, value: int) -> Node:
+        """true or false."""
+        return self.true if value else self.false
+
     def not_(self, a: Node) -> Node:
         if a.op == "const":
-            return self.bool(not a.value)
+            return self.truth(not a.value)
         if a.op == "not":
             return a.args[0]
         return self._make("not", (a,), 0, 1)
@@ -138,7 +139,7 @@ class Graph:
         if a.hi < b.lo or b.hi < a.lo:
             return self.false
         if a.op == "const" and b.op == "const":
-            return self.bool(a.value == b.value)
+            return self.truth(a.value == b.value)
         if a.op == "const":
             a, b = b, a
         if b.op == "const":

@@ -6,6 +6,8 @@ call runs with that call, unless a cached read stands in between (ruling 4).
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import define, field
 
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
@@ -84,12 +86,13 @@ class Run:
         if ahead.reads or (ahead.calls and ahead.chooses) or (ahead.calls and not ahead.ends):
             return Stop(target, stop.env, None, "", call, answer, stop.timeout)
         kept = dict(self.path.overlay)
-        marks = len(self.path.obligations), len(self.path.detail), len(self.path.decided)
+        traces: list[list[Any]] = [self.path.obligations, self.path.detail, self.path.decided]
+        marks = [len(t) for t in traces]
         tail = self._local(target, called=call, ahead=ahead)
         if tail.at >= 0:
             self.path.overlay = kept
-            for items, mark in zip((self.path.obligations, self.path.detail, self.path.decided), marks, strict=True):
-                del items[mark:]
+            for trace, mark in zip(traces, marks, strict=True):
+                del trace[mark:]
             return Stop(target, stop.env, None, "", call, answer, stop.timeout)
         return Stop(-1, tail.env, tail.end, tail.error, call, answer, stop.timeout)
 
@@ -147,7 +150,7 @@ class Run:
         return Stop(-1, env, None, "", call, answer)
 
     def _lost(self, call: Call) -> str:
-        """"" (answered), "before" or "after": uses a timeout budget, or is forced by a partition."""
+        """ "" (answered), "before" or "after": uses a timeout budget, or is forced by a partition."""
         path, g = self.path, self.world.g
         for cell in self.actor.cut:
             if path.branch(g.ne(path.get(cell), g.const(0))):
@@ -314,7 +317,10 @@ def _may_overflow(run: Run, node: Assign, value: Value) -> bool:
     schema = run.world.schema
     if len(node.path) > 1:
         return False
-    return run.path.resolve(schema.finite.store(decl.type, name, adapt(schema, value, decl.type))[1]) is not run.world.g.false
+    return (
+        run.path.resolve(schema.finite.store(decl.type, name, adapt(schema, value, decl.type))[1])
+        is not run.world.g.false
+    )
 
 
 def admission_body(world: World, path: Path, hook: Admission, draft: Draft) -> str | None:

@@ -75,9 +75,7 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
         )
         row = layout.copy(cache.kind, "pending", actor=cache.actor, prefix=f"{i}.")
         between = layout.add("pending", f"{i}.between", 0, 1, actor=cache.actor, kind=cache.kind)
-        owed = [
-            layout.add("pending", f"{i}.owed.{k}", 0, 1, actor=cache.actor, kind=cache.kind) for k in range(keys)
-        ]
+        owed = [layout.add("pending", f"{i}.owed.{k}", 0, 1, actor=cache.actor, kind=cache.kind) for k in range(keys)]
         cache.entries.append(Entry(slot_cell, row, between, owed, own))
         if "incarnation" in row:
             refs = layout.references.setdefault(cache.kind, [])
@@ -85,6 +83,7 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
 
 
 def cells_of(entry: Entry) -> list[int]:
+    """Every cell of one undelivered change, in the same order for all of them."""
     return [entry.slot, *entry.row.values(), entry.between, *entry.owed, *entry.own]
 
 
@@ -189,6 +188,7 @@ def overflowing(path: Path, layout: Layout, cache: Cache, slot: int) -> Node:
 
 
 def row_leaves(layout: Layout, path: Path, row: Row) -> dict[str, Node]:
+    """The leaves of a copy that lies in cells, as they are at this point of the step."""
     return {leaf: read_row(layout.g, path, row, leaf) for leaf in row}
 
 

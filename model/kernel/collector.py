@@ -99,9 +99,7 @@ def _finalizer(world: World, kind: str, slot: int, finalizer: str, dependents: l
         path.assume(copy.read(f"finalizers.{finalizer}"))
         for other in dependents:
             for i, (there, child) in enumerate(world.stored(path, other)):
-                mine = g.and_(
-                    there, _owner_node(world, path, child, kind, slot), _same(world, path, child, kind, slot)
-                )
+                mine = g.and_(there, _owner_node(world, path, child, kind, slot), _same(world, path, child, kind, slot))
                 if not path.branch(mine):
                     continue
                 if finalizer == FOREGROUND:

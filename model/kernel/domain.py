@@ -59,6 +59,7 @@ class Finite:
     names: list[str] = field(factory=lambda: [""])
     symbols: list[str] = field(factory=list)
     owners: list[tuple[str, int]] = field(factory=list)
+    owner_texts: list[str] = field(factory=list)
     returning: frozenset[str] = frozenset()
     incarnations: int = 4
     longest_list: int = 3
@@ -122,9 +123,7 @@ class Finite:
             case t.Generation() | t.Version():
                 return 0, self.highest_generation
             case t.Quantity() | t.Duration():
-                raise SpecError(
-                    "D303", "quantities and durations have no finite form as fields", span, "use a range"
-                )
+                raise SpecError("D303", "quantities and durations have no finite form as fields", span, "use a range")
             case _:
                 return None
 
@@ -140,7 +139,7 @@ class Finite:
                 return tuple(self.symbols) or ('""',)
             case t.Time():
                 old = self.oldest
-                return tuple(f"{i} ticks ago" for i in range(old)) + (f"{old} ticks ago or more",)
+                return (*(f"{i} tick{'s' * (i != 1)} ago" for i in range(old)), f"{old} ticks ago or more")
             case _:
                 return None
 
@@ -177,7 +176,7 @@ class Finite:
             return
         match ty:
             case t.Optional(inner=t.OwnerRef()):
-                texts = ("null", *(f"{k}[{s}]" for k, s in self.owners))
+                texts = ("null", *self.owner_texts)
                 yield Leaf(path, 0, len(self.owners), texts)
                 if self.returning & {k for k, _ in self.owners}:
                     yield Leaf(path + ".incarnation", 0, self.incarnations)
@@ -197,9 +196,7 @@ class Finite:
                 texts_ = self.texts(element) or ()
                 for i, key in enumerate(self.keys(element, span)):
                     label = texts_[i] if texts_ else str(key)
-                    yield Leaf(
-                        f"{path}.{label}", 0, 1, ("no", "yes"), dims=self.dims(element, key), family=f"{path}.*"
-                    )
+                    yield Leaf(f"{path}.{label}", 0, 1, ("no", "yes"), dims=self.dims(element, key), family=f"{path}.*")
             case t.MapOf(key=key, value=value):
                 names = self.texts(key)
                 for i, k in enumerate(self.keys(key, span)):
@@ -266,9 +263,12 @@ class Finite:
                     )
                 return Maybe(read(path + ".some"), self.load(inner, path, read))
             case t.ListOf(element=element):
-                size = read(path + ".size")
+                length = read(path + ".size")
                 items = [
-                    (g.lt(g.const(i), size), self.dense(element, self.load(self.sparse(element), f"{path}.{i}", read)))
+                    (
+                        g.lt(g.const(i), length),
+                        self.dense(element, self.load(self.sparse(element), f"{path}.{i}", read)),
+                    )
                     for i in range(self.longest_list)
                 ]
                 return Items(items, [g.const(i) for i in range(self.longest_list)])
@@ -327,9 +327,7 @@ class Finite:
                 return self._store_map(key, inner_type, path, value, out)
             case t.Struct(fields=fields):
                 assert isinstance(value, Record), value
-                spilled = [
-                    self._store(f, f"{path}.{n}", value.fields[n], out) for n, f in fields if n in value.fields
-                ]
+                spilled = [self._store(f, f"{path}.{n}", value.fields[n], out) for n, f in fields if n in value.fields]
                 return g.or_(*spilled)
             case _:
                 return g.false
@@ -393,9 +391,7 @@ class Finite:
                 out[leaf] = g.ite(g.lt(g.const(at), size), node, out[leaf])
         return g.or_(*overflow)
 
-    def _store_map(
-        self, key: t.Type, inner: t.Type, path: str, value: Value, out: dict[str, Node]
-    ) -> Node:
+    def _store_map(self, key: t.Type, inner: t.Type, path: str, value: Value, out: dict[str, Node]) -> Node:
         g = self.g
         if isinstance(value, Record):
             entries = {self.key_of(key, name): (g.true, v) for name, v in value.fields.items()}

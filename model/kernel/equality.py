@@ -46,10 +46,8 @@ def equal(schema: Schema, a: Value, b: Value) -> Node:
         case (Owner(), (Object() | OneOf())) | ((Object() | OneOf()), Owner()):
             owner, thing = (a, b) if isinstance(a, Owner) else (b, a)
             assert isinstance(owner, Owner) and isinstance(thing, Object | OneOf)
-            return g.or_(
-                *[g.and_(c, equal(schema, owner, schema.reference(o))) for c, o in choices(g, thing)]
-            )
-        case (Object() | OneOf()), (Object() | OneOf()):
+            return g.or_(*[g.and_(c, equal(schema, owner, schema.reference(o))) for c, o in choices(g, thing)])
+        case ((Object() | OneOf()), (Object() | OneOf())):
             pairs = [
                 g.and_(c, d, g.eq(o.incarnation, p.incarnation))
                 for c, o in choices(g, a)
@@ -61,10 +59,7 @@ def equal(schema: Schema, a: Value, b: Value) -> Node:
             name, thing = (a, b) if isinstance(a, Scalar) else (b, a)
             assert isinstance(name, Scalar) and isinstance(thing, Object | OneOf)
             return g.or_(
-                *[
-                    g.and_(c, g.eq(name.node, g.const(schema.name_index(o.kind, o.slot))))
-                    for c, o in choices(g, thing)
-                ]
+                *[g.and_(c, g.eq(name.node, g.const(schema.name_index(o.kind, o.slot)))) for c, o in choices(g, thing)]
             )
         case Record(), Record():
             names = [n for n in a.fields if n in b.fields]

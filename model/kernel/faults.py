@@ -27,6 +27,7 @@ def faults_of(world: World) -> list[Fault]:
 
 
 def budget_name(fault: Fault) -> str:
+    """What a budget is called in stories: "relist Pod for A"."""
     parts = [fault.name, fault.target or "", f"for {fault.by}" if fault.by else ""]
     return " ".join(p for p in parts if p)
 
@@ -60,6 +61,7 @@ def hits(fault: Fault, actor: Actor) -> bool:
 
 
 def timeouts(faults: list[Fault], actor: Actor) -> list[str]:
+    """Budgets by which a call of this actor may lose its answer."""
     return [budget_name(f) for f in faults if f.name == "timeout" and hits(f, actor)]
 
 
@@ -108,6 +110,7 @@ def _step(world: World, fault: Fault, actor: str, verb: str, act: object) -> Non
 
 
 def label(actor: str, verb: str, path: Path, span: Span, object_: str = "") -> Label:
+    """The label of a fault step."""
     return Label(actor, verb, "", object_, tuple(path.detail), False, (actor, verb, object_), "fault", (), (), span)
 
 

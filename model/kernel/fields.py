@@ -79,9 +79,7 @@ def assign(terms: Terms, kind: str, leaves: dict[str, Node], steps: Steps, value
         case "spec" | "status":
             if len(steps) == 1:
                 assert isinstance(value, Record), value
-                return g.or_(
-                    *[assign(terms, kind, leaves, (head, n), v, env) for n, v in value.fields.items()]
-                )
+                return g.or_(*[assign(terms, kind, leaves, (head, n), v, env) for n, v in value.fields.items()])
             name = steps[1]
             assert isinstance(name, str)
             ty, path = schema.field_type(kind, f"{head}.{name}"), f"{head}.{name}"
@@ -114,9 +112,7 @@ def _labels(terms: Terms, leaves: dict[str, Node], steps: Steps, value: Value, e
         text = key if isinstance(key, str) else str(getattr(key, "value", ""))
         return _put(schema, kind_of, f"{section}.{text}", value, leaves)
     fields = value.fields if isinstance(value, Record) else {}
-    out = [
-        _put(schema, kind_of, f"{section}.{label}", fields.get(label, Nothing()), leaves) for label in schema.labels
-    ]
+    out = [_put(schema, kind_of, f"{section}.{label}", fields.get(label, Nothing()), leaves) for label in schema.labels]
     return terms.g.or_(*out)
 
 
@@ -172,6 +168,4 @@ def differing(g_leaves: tuple[dict[str, Node], dict[str, Node]], prefix: str, te
     """Some leaf at or under `prefix` differs between two versions."""
     old, new = g_leaves
     g = terms.g
-    return g.or_(
-        *[g.ne(old[leaf], new[leaf]) for leaf in new if leaf == prefix or leaf.startswith(prefix + ".")]
-    )
+    return g.or_(*[g.ne(old[leaf], new[leaf]) for leaf in new if leaf == prefix or leaf.startswith(prefix + ".")])

@@ -72,6 +72,7 @@ def _own_terms(node: Node) -> tuple[object, ...]:
 
 
 def successors(node: Node) -> list[int]:
+    """Nodes that may follow a node."""
     match node:
         case Bind(next=n) | Assign(next=n):
             return [n]
@@ -107,5 +108,3 @@ def needed(body: Automaton, at: int) -> frozenset[str]:
             stack += successors(node)
         _NEEDED[key] = (body, frozenset(names))
     return _NEEDED[key][1]
-
-

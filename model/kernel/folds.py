@@ -32,6 +32,7 @@ def as_items(terms: Terms, value: Value) -> tuple[Items, Node]:
 
 
 def fold(terms: Terms, x: e.Fold, env: Env) -> Result:
+    """A fold over a collection, item by item."""
     g = terms.g
     base, ok = terms.value(x.base, env)
     items, there = as_items(terms, base)
@@ -124,9 +125,7 @@ def _sorted(terms: Terms, items: Items, keys: list[Value]) -> Value:
     g = terms.g
     ranks = []
     for i in range(len(keys)):
-        before = [
-            g.and_(items.items[j][0], less(terms, keys[j], keys[i])) for j in range(len(keys)) if j != i
-        ]
+        before = [g.and_(items.items[j][0], less(terms, keys[j], keys[i])) for j in range(len(keys)) if j != i]
         ranks.append(g.sum(before))
     return Items(list(items.items), ranks)
 
@@ -140,9 +139,7 @@ def less(terms: Terms, a: Value, b: Value) -> Node:
             result = g.or_(less(terms, x, y), g.and_(equal(terms.schema, x, y), result))
         return result
     if isinstance(a, Maybe) and isinstance(b, Maybe):
-        return g.or_(
-            g.and_(g.not_(a.some), b.some), g.and_(a.some, b.some, less(terms, a.value, b.value))
-        )
+        return g.or_(g.and_(g.not_(a.some), b.some), g.and_(a.some, b.some, less(terms, a.value, b.value)))
     if isinstance(a, Scalar) and isinstance(a.type, t.Time):
         return g.lt(scalar(b), scalar(a))
     return g.lt(scalar(a), scalar(b))
@@ -168,9 +165,7 @@ def first(terms: Terms, items: Items, ok: Node) -> Result:
     if items.ranks is not None:
         for j in candidates:
             if j != pick:
-                path.assume(
-                    g.not_(g.and_(items.items[j][0], g.lt(items.ranks[j], items.ranks[pick])))
-                )
+                path.assume(g.not_(g.and_(items.items[j][0], g.lt(items.ranks[j], items.ranks[pick]))))
     return value, ok
 
 
@@ -181,7 +176,7 @@ def _earlier(items: Items, i: int, g: Graph) -> list[Node]:
     for j, (inside, _) in enumerate(items.items):
         if j != i:
             before = g.lt(ranks[j], ranks[i])
-            out.append(g.and_(inside, g.or_(before, g.and_(g.bool(j < i), g.eq(ranks[j], ranks[i])))))
+            out.append(g.and_(inside, g.or_(before, g.and_(g.truth(j < i), g.eq(ranks[j], ranks[i])))))
     return out
 
 
@@ -235,11 +230,12 @@ def settled(terms: Terms, items: Items) -> Items:
         for j in range(n):
             if chosen[j] and not chosen[i]:
                 path.assume(g.not_(g.and_(items.items[i][0], g.lt(ranks[i], ranks[j]))))
-    taken: list[tuple[Node, Value]] = [(g.bool(c), v) for c, (_, v) in zip(chosen, items.items, strict=True)]
+    taken: list[tuple[Node, Value]] = [(g.truth(c), v) for c, (_, v) in zip(chosen, items.items, strict=True)]
     return Items(taken, items.ranks)
 
 
 def drop(terms: Terms, items: Items, count: Node) -> Items:
+    """The items behind the first `count`."""
     g = terms.g
     kept: list[tuple[Node, Value]] = []
     position = g.const(0)
@@ -250,6 +246,7 @@ def drop(terms: Terms, items: Items, count: Node) -> Items:
 
 
 def method(terms: Terms, x: e.Method, env: Env) -> Result:
+    """A method without a bound variable."""
     g = terms.g
     base, ok = terms.value(x.base, env)
     args = [terms.value(a, env) for a in x.args]

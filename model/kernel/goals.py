@@ -10,7 +10,7 @@ from dashpot.model.kernel import lost
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.terms import Env
-from dashpot.model.kernel.values import Nothing, Value
+from dashpot.model.kernel.values import Nothing, Scalar, Value
 from dashpot.model.kernel.walk import calls, kinds_named
 from dashpot.model.kernel.world import World, Write
 from dashpot.model.program import Converges, LeadsTo, OnWrite, Property, State
@@ -82,7 +82,7 @@ def _goal(world: World, path: Path, p: Property, env: Env, alive: Node, about: s
 
 
 def _parts(world: World, path: Path, x: e.Expr, env: Env) -> list[tuple[Span, Node]]:
-    """The conjuncts of a term with their places, for "which conjunct failed"."""
+    """The conjuncts of a term, each followed by both sides of its comparison: what a story shows of a state."""
     terms = world.terms(path, None)
     match x:
         case e.Binary(op="&&", left=a, right=b):
@@ -90,6 +90,10 @@ def _parts(world: World, path: Path, x: e.Expr, env: Env) -> list[tuple[Span, No
         case e.Let(name=name, value=value, body=body):
             inner = {**env, name: terms.value(value, env)[0]}
             return _parts(world, path, body, inner)
+        case e.Binary(op="==" | "!=" | "<" | "<=" | ">" | ">=", left=a, right=b):
+            sides = [(side.span, terms.value(side, env)[0]) for side in (a, b)]
+            shown = [(span, v.node) for span, v in sides if isinstance(v, Scalar) and not v.node.is_const]
+            return [(x.span, terms.test(x, env)), *shown]
         case _:
             return [(x.span, terms.test(x, env))]
 

@@ -40,7 +40,7 @@ def _renumbered(world: World, update: Update, kind: str, slot: int) -> Update:
     assigned = dict(update.assigns)
     carried: list[tuple[int, Node, int]] = []  # cell, "this is a copy of the slot's object", base
     for ref in layout.references.get(kind, ()):
-        here = g.bool(ref.slot == slot)
+        here = g.truth(ref.slot == slot)
         if ref.slot_cell is not None:
             here = g.eq(_now(world, assigned, ref.slot_cell), g.const(slot))
         if ref.valid is not None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 from attrs import define, field, frozen
 
-from dashpot.model import types as t
 from dashpot.model.core import Graph, Node
 from dashpot.model.kernel.domain import Leaf
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import Schema
 from dashpot.model.kernel.values import Object
 from dashpot.model.system import Cell
+
 
 @frozen
 class Reference:
@@ -73,7 +74,8 @@ class Layout:
         self.cells.append(Cell(index, area, actor, kind, slot, path, lo, hi, initial, texts, root=root))
         return index
 
-    def amend(self, cell: int, **changes: object) -> None:
+    def amend(self, cell: int, **changes: Any) -> None:
+        """Change what is known of a cell."""
         self.cells[cell] = attrs.evolve(self.cells[cell], **changes)
 
     def leaves(
@@ -145,7 +147,3 @@ def frozen_copy(schema: Schema, copy: Object, current: Node, source: str = "loca
     """A snapshot: later writes of the step do not show in it."""
     snapshot = {leaf.path: copy.read(leaf.path) for leaf in schema.info(copy.kind).leaves}
     return Object(copy.kind, copy.slot, snapshot.__getitem__, copy.incarnation, current, source)
-
-
-def time_leaf(ty: t.Type) -> bool:
-    return isinstance(ty, t.Time) or (isinstance(ty, t.Optional) and isinstance(ty.inner, t.Time))

@@ -12,7 +12,19 @@ from dashpot.model.core import Node
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.layout import Reference, Row
 from dashpot.model.kernel.path import Path
-from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, OneOf, Owner, Record, Scalar, Table, Value, choices
+from dashpot.model.kernel.values import (
+    Items,
+    Maybe,
+    Nothing,
+    Object,
+    OneOf,
+    Owner,
+    Record,
+    Scalar,
+    Table,
+    Value,
+    choices,
+)
 from dashpot.model.kernel.widen import Widen
 from dashpot.model.kernel.world import Actor, Worker, World
 from dashpot.model.types import Type

@@ -88,6 +88,7 @@ def mark_writer(tags: Tags, numbers: dict[str, int], path: Path, world: World, w
 
 
 def value_at(world: World, copy: Object, path: str) -> Value:
+    """The value at a dotted path of an object."""
     head, _, name = path.partition(".")
     if name and head in ("spec", "status"):
         return world.schema.side_field(copy, head, name)
@@ -126,12 +127,9 @@ def loses(world: World, stored: Value, basis: Value, written: Value, computed: b
     moved = g.not_(equal(schema, stored, basis))
     if isinstance(stored, Items) and isinstance(basis, Items) and isinstance(written, Items):
         added = [
-            g.and_(i, g.not_(contains(schema, basis, v)), g.not_(contains(schema, written, v)))
-            for i, v in stored.items
+            g.and_(i, g.not_(contains(schema, basis, v)), g.not_(contains(schema, written, v))) for i, v in stored.items
         ]
-        removed = [
-            g.and_(i, g.not_(contains(schema, stored, v)), contains(schema, written, v)) for i, v in basis.items
-        ]
+        removed = [g.and_(i, g.not_(contains(schema, stored, v)), contains(schema, written, v)) for i, v in basis.items]
         return g.and_(moved, g.or_(*added, *removed))
     if computed:
         return moved

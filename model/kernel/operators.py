@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def binary(terms: Terms, x: e.Binary, env: Env) -> Result:
+    """A binary operator, with CEL's absorption of undefined operands."""
     g = terms.g
     left, ok = terms.value(x.left, env)
     right, ok2 = terms.value(x.right, env)
@@ -155,6 +156,7 @@ def _concatenate(terms: Terms, left: Value, right: Value) -> Value:
 
 
 def builtin(terms: Terms, x: e.Builtin, env: Env) -> Result:
+    """A call of a built-in function."""
     g = terms.g
     if x.op == "now":
         return Scalar(g.const(0), t.Time()), g.true
@@ -175,7 +177,7 @@ def builtin(terms: Terms, x: e.Builtin, env: Env) -> Result:
         case "gone":
             return Scalar(_gone(terms, first), t.Bool()), g.true
         case "has":
-            some = first.some if isinstance(first, Maybe) else g.bool(not isinstance(first, Nothing))
+            some = first.some if isinstance(first, Maybe) else g.truth(not isinstance(first, Nothing))
             return Scalar(g.and_(ok, some), t.Bool()), g.true
         case "string":
             return _text(terms, first), ok

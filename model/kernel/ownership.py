@@ -58,7 +58,7 @@ def created(world: World, path: Path, draft: Draft, call: Call) -> None:
     said = {dotted(f.path) for f in call.fields}
     for (kind, slot, field, manager), cell in owners.items():
         if (kind, slot) == (draft.kind, draft.slot):
-            path.set(cell, world.g.bool(manager == draft.writer.name and field in said))
+            path.set(cell, world.g.truth(manager == draft.writer.name and field in said))
 
 
 def updated(world: World, path: Path, draft: Draft, writer: Writer) -> None:
@@ -68,7 +68,7 @@ def updated(world: World, path: Path, draft: Draft, writer: Writer) -> None:
         changed = _differs(world, draft, field)
         for (kind, slot, name, manager), cell in owners.items():
             if (kind, slot, name) == (draft.kind, draft.slot, field):
-                path.set_if(changed, cell, world.g.bool(manager == writer.name))
+                path.set_if(changed, cell, world.g.truth(manager == writer.name))
 
 
 def applied(world: World, path: Path, draft: Draft, call: Call, writer: Writer) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from dashpot.model import types as t
 from dashpot.model.automaton import Assign
 from dashpot.model.core import Node
-from dashpot.model.kernel.fields import assign, differing
+from dashpot.model.kernel.fields import differing
 from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Object
 from dashpot.model.kernel.world import World, Write, Writer
 from dashpot.model.program import Admission
@@ -103,6 +103,7 @@ def _remove_if_free(world: World, path: Path, draft: Draft) -> None:
 
 
 def held_by_finalizers(world: World, leaves: dict[str, Node]) -> Node:
+    """Some finalizer is left."""
     return world.g.or_(*[leaves[f"finalizers.{n}"] for n in world.schema.finalizers])
 
 
@@ -143,13 +144,17 @@ def valid(world: World, path: Path, draft: Draft) -> bool:
     for rule in info.resource.rules:
         if rule.transition and old is None:
             continue
-        now = terms.test(rule.expr, {"self": new, "oldSelf": old if old is not None else new})
-        if old is not None and not rule.transition and now is terms.test(rule.expr, {"self": old, "oldSelf": old}):
+        now = terms.test(rule.expr, _selves(new, old))
+        if old is not None and not rule.transition and now is terms.test(rule.expr, _selves(old, old)):
             continue
         if not path.branch(now, rule.span):
             path.detail.append(rule.message or "a rule denies it")
             return False
     return True
+
+
+def _selves(new: Object, old: Object | None) -> Env:
+    return {"self": new, "oldSelf": old if old is not None else new}
 
 
 # ---------------------------------------------------------------------- admission
@@ -176,7 +181,7 @@ def _one_hook(world: World, path: Path, hook: Admission, draft: Draft) -> str:
     from dashpot.model.kernel.bodies import admission_body
 
     terms = world.terms(path, None)
-    env = {hook.var: draft.copy(world)}
+    env: Env = {hook.var: draft.copy(world)}
     if draft.old is not None:
         env["old"] = draft.old
     if hook.when is not None and not path.branch(terms.test(hook.when, env), hook.span):
@@ -203,10 +208,3 @@ def draft_of(
     stored = dict(leaves)
     old = Object(copy.kind, copy.slot, stored.__getitem__, stored["incarnation"], world.g.true, "store")
     return Draft(verb, copy.kind, copy.slot, leaves, old, stored, writer, fields or [])
-
-
-def is_now(ty: t.Type) -> bool:
-    return isinstance(ty, t.Time) or (isinstance(ty, t.Optional) and isinstance(ty.inner, t.Time))
-
-
-__all__ = ["Draft", "admit", "assign", "draft_of", "finish", "held_by_finalizers", "is_now", "submit", "valid"]

@@ -57,11 +57,7 @@ class Schema:
         out += f.leaves(t.Optional(t.OwnerRef()), "owner")
         out += [Leaf(f"finalizers.{name}", 0, 1, ("no", "yes")) for name in self.finalizers]
         for section in ("labels", "annotations"):
-            out += [
-                leaf
-                for key in self.labels
-                for leaf in f.leaves(t.Optional(t.Opaque()), f"{section}.{key}")
-            ]
+            out += [leaf for key in self.labels for leaf in f.leaves(t.Optional(t.Opaque()), f"{section}.{key}")]
         out += f.leaves(t.Generation(), "generation")
         out += f.leaves(t.Time(), "creationTimestamp")
         for side in ("spec", "status"):

@@ -28,7 +28,9 @@ def running(world: World, path: Path, actor: Actor) -> None:
 
 
 # ---------------------------------------------------------------------- resting places
-def rest(world: World, path: Path, actor: Actor, worker: Worker, point: object, body: Automaton, stop: Stop) -> None:
+def rest(
+    world: World, path: Path, actor: Actor, worker: Worker, point: tuple[str, int], body: Automaton, stop: Stop
+) -> None:
     """Leave the body at a node: its counter, and the locals that later nodes may read."""
     path.set(worker.pc, world.g.const(worker.places[point]))
     worker.reached.add(point)
@@ -78,6 +80,7 @@ def describe(
     span: Span,
     fair: bool = True,
 ) -> Label:
+    """The label of a step of a body, from what happened on the way."""
     call, answer = stop.call, stop.answer
     detail = list(path.detail)
     verb = "end"
@@ -262,9 +265,11 @@ def _requeue(world: World, path: Path, actor: Actor, key: int, stop: Stop) -> No
         value, ok = world.terms(path, actor).value(stop.end.delay, stop.env)
         path.assume(ok)
         node = scalar(value)
-        ticks = [max(1, -(-ms // world.schema.finite.tick_ms)) for ms in range(node.lo, node.hi + 1)] if (
-            node.hi - node.lo < 1000
-        ) else [1]
+        ticks = (
+            [max(1, -(-ms // world.schema.finite.tick_ms)) for ms in range(node.lo, node.hi + 1)]
+            if (node.hi - node.lo < 1000)
+            else [1]
+        )
         top = world.layout.cells[actor.delay[key]].hi
         delay: Node = g.const(min(top, ticks[0]))
         if not node.is_const:

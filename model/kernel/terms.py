@@ -76,7 +76,7 @@ class Terms:
             case None, _:
                 return Nothing(), g.true
             case bool() as b, _:
-                return Scalar(g.bool(b), t.Bool()), g.true
+                return Scalar(g.truth(b), t.Bool()), g.true
             case int() as n, _:
                 return Scalar(g.const(n), x.type), g.true
             case str() as s, t.Enum(members=members):
@@ -96,7 +96,7 @@ class Terms:
     def _const(self, x: e.Const, env: Env) -> Result:
         value = self.finite.constants[x.name]
         if isinstance(value, bool):
-            return Scalar(self.g.bool(value), t.Bool()), self.g.true
+            return Scalar(self.g.truth(value), t.Bool()), self.g.true
         if isinstance(value, int):
             return Scalar(self.g.const(value), x.type), self.g.true
         return self._literal(e.Literal(value, x.type, x.span), env)
@@ -118,6 +118,7 @@ class Terms:
     def _cached(self, x: e.Cached, env: Env) -> Result:
         g = self.g
         rows = self.look.objects(x.kind, "cache")
+        self.path.reads += [(x.kind, copy.slot) for present, copy in rows if present is not g.false]
         if x.verb == "get":
             assert x.name is not None
             name, ok = self.value(x.name, env)

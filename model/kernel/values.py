@@ -131,9 +131,7 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
             names = [n for n in then.fields if n in other.fields]
             return Record({n: choose(g, test, then.fields[n], other.fields[n]) for n in names})
         case Owner(), Owner():
-            return Owner(
-                g.ite(test, then.node, other.node), g.ite(test, then.incarnation, other.incarnation)
-            )
+            return Owner(g.ite(test, then.node, other.node), g.ite(test, then.incarnation, other.incarnation))
         case Table(), Table():
             return Table({k: _entry(g, test, then, other, k) for k in then.entries}, then.key)
         case Items(), Items():
@@ -141,7 +139,7 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
             theirs = [(g.and_(g.not_(test), inside), v) for inside, v in other.items]
             ordered = then.ranks is not None and other.ranks is not None
             return Items(mine + theirs, [*(then.ranks or ()), *(other.ranks or ())] if ordered else None)
-        case (Object() | OneOf()), (Object() | OneOf()):
+        case ((Object() | OneOf()), (Object() | OneOf())):
             mine_ = [(g.and_(test, c), o) for c, o in choices(g, then)]
             return OneOf(mine_ + [(g.and_(g.not_(test), c), o) for c, o in choices(g, other)])
         case _:

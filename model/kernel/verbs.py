@@ -83,7 +83,7 @@ def _fresh(world: World, copy: Object) -> Object:
 
 # ---------------------------------------------------------------------- create
 def _create(world: World, path: Path, writer: Writer, call: Call, env: Env) -> Answer:
-    g, schema = world.g, world.schema
+    schema = world.schema
     terms = world.terms(path, writer.actor)
     slot = _slot_for(world, path, terms, call, env, writer)
     if slot is None:
@@ -162,7 +162,10 @@ def _fill(
     for f, value, _ in values:
         outside = _outside(world, draft, f, value)
         overflow = assign(terms, draft.kind, draft.leaves, f.path, value, env)
-        about, what = (world.schema.object_text(draft.kind, draft.slot), dotted(f.path)), f"{draft.kind}.{dotted(f.path)}"
+        about, what = (
+            (world.schema.object_text(draft.kind, draft.slot), dotted(f.path)),
+            f"{draft.kind}.{dotted(f.path)}",
+        )
         world.spill(path, overflow, about, what, f.span)
         world.oblige(path, BOUND, world.g.not_(outside), about, what, f.span)
         if f.path[0] not in ("name", "generateName"):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from dashpot.model import expr as e
 from dashpot.model.automaton import Automaton, Call
 from dashpot.model.span import Span
@@ -22,17 +20,29 @@ def parts(thing: object) -> Iterator[object]:
             stack.extend(reversed(here))
             continue
         yield here
-        if attrs.has(type(here)):
-            for a in reversed(attrs.fields(type(here))):
-                if a.name != "span":
-                    stack.append(getattr(here, a.name))
+        for name in _fields(type(here)):
+            stack.append(getattr(here, name))
+
+
+_FIELDS: dict[str, tuple[str, ...]] = {}
+
+
+def _fields(of: type) -> tuple[str, ...]:
+    """Names of the fields of a declaration, last first, places left out."""
+    name = f"{of.__module__}.{of.__qualname__}"
+    if name not in _FIELDS:
+        attributes = getattr(of, "__attrs_attrs__", ())
+        _FIELDS[name] = tuple(a.name for a in reversed(attributes) if a.name != "span")
+    return _FIELDS[name]
 
 
 def calls(thing: object) -> Iterator[Call]:
+    """Every API call inside."""
     return (p for p in parts(thing) if isinstance(p, Call))
 
 
 def automata(thing: object) -> Iterator[Automaton]:
+    """Every body inside."""
     return (p for p in parts(thing) if isinstance(p, Automaton))
 
 

@@ -111,4 +111,7 @@ def _retype(schema: Schema, kind: str, path: str, lo: int, hi: int) -> None:
     assert f is not None
     wide = attrs.evolve(f, type=t.Int(Literal(lo, t.Int()), Literal(hi, t.Int())))
     fields = tuple(wide if x is f else x for x in info.declared(side))
-    info.resource = attrs.evolve(info.resource, **{side: fields})
+    if side == "spec":
+        info.resource = attrs.evolve(info.resource, spec=fields)
+    else:
+        info.resource = attrs.evolve(info.resource, status=fields)

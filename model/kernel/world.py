@@ -84,7 +84,7 @@ class World:
     commits: dict[int, list[tuple[str, int, Node]]] = field(factory=dict)
     creations: dict[int, list[tuple[str, int]]] = field(factory=dict)
     fired: dict[tuple[str, Span], list[int]] = field(factory=dict)
-    onwrite: list[Callable[[Path, "World", "Write"], None]] = field(factory=list)
+    onwrite: list[Callable[[Path, World, Write], None]] = field(factory=list)
     tags: dict[tuple[str, str], list[int]] = field(factory=dict)
     owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
     stale: bool = False
@@ -195,7 +195,7 @@ class World:
                     path.set(cell, new[leaf])
             self._handlers(path, actor, cache, before, after, old["present"], new["present"], g.true)
             return
-        own = [g.bool(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
+        own = [g.truth(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
         full = path.resolve(c.overflowing(path, self.layout, cache, slot))
         if full is not g.false:
             self._deliver_if(path, actor, cache, full)
@@ -228,9 +228,7 @@ class World:
                 owed[old.slot] = g.or_(owed[old.slot], self._passes(path, actor, wake, old, new, was, now))
         return owed
 
-    def _passes(
-        self, path: Path, actor: Actor, wake: Wake, old: Object, new: Object, was: Node, now: Node
-    ) -> Node:
+    def _passes(self, path: Path, actor: Actor, wake: Wake, old: Object, new: Object, was: Node, now: Node) -> Node:
         """`when` filters updates only; additions and removals always wake."""
         g = self.g
         if wake.when is None:
@@ -239,9 +237,7 @@ class World:
         test = self.terms(path, actor).test(wake.when, env)
         return g.or_(g.not_(g.and_(was, now)), test)
 
-    def _wake_keys(
-        self, path: Path, actor: Actor, wake: Wake, version: Object, old: Object, new: Object
-    ) -> list[Node]:
+    def _wake_keys(self, path: Path, actor: Actor, wake: Wake, version: Object, old: Object, new: Object) -> list[Node]:
         g = self.g
         size = len(actor.dirty)
         if wake.source == "for":

@@ -115,8 +115,11 @@ class Printer:
             return raw if lo == 0 else f"({raw} {'+' if lo > 0 else '-'} {abs(lo)})"
         if op in _JOIN:
             return "(" + _JOIN[op].join([self.value(a) for a in args]) + ")"
-        if op in ("not", "eq", "lt"):
+        if op in ("eq", "lt"):
             return f"({self.test(node)})"
+        if op == "not":
+            # A test may be any number that is not 0 (a masked bit); a value is 0 or 1.
+            return f"(not {self.test(args[0])})"
         if op == "ite":
             return f"({self.value(args[1])} if {self.test(args[0])} else {self.value(args[2])})"
         if op == "table":

@@ -77,6 +77,16 @@ def test_predicates_are_those_of_the_plain_reading(seed: int) -> None:
         assert bits(packed) == sum(value << k for k, value in enumerate(expected[:5]))
 
 
+def test_values_are_zero_or_one_where_tests_may_be_masked_bits() -> None:
+    g = Graph()
+    a, b = g.cell(0, 0, 1), g.cell(1, 0, 1)
+    backend = compile_system(system(g, [cell(0, 1), cell(1, 1)], []))
+    for node in (g.not_(g.or_(a, g.not_(b))), g.and_(a, b), g.not_(a), b, g.add(g.not_(g.and_(a, g.not_(b))), a)):
+        value = backend.predicate(node)
+        for state in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            assert value(backend.pack(state)) == evaluate(node, state.__getitem__)
+
+
 def test_watched_updates_are_told() -> None:
     g = Graph()
     a = g.cell(0, 0, 3)
@@ -162,7 +172,9 @@ def test_source_tests_shared_conjuncts_once() -> None:
     g = Graph()
     control = g.cell(0, 0, 7)
     updates = [
-        Update(Label("A", "act"), (g.eq(control, g.const(k)), g.eq(g.cell(1, 0, 1), g.const(b))), ((1, g.bool(not b)),))
+        Update(
+            Label("A", "act"), (g.eq(control, g.const(k)), g.eq(g.cell(1, 0, 1), g.const(b))), ((1, g.truth(not b)),)
+        )
         for k in range(8)
         for b in (0, 1)
     ]
