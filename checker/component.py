@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 
 from attrs import define, frozen
@@ -22,6 +22,7 @@ class Masked:
     enabled            per shape: the set of fairness classes that can be taken, as bits
     classes            per update: the bit of its fairness class, 0 if it is not fair
     changes            per update: does it change the store
+    waiting            the fairness classes that wait their turn in a state, as bits (`System.waiting`)
     known              states from this index on were not expanded: nothing is known of their steps
     """
 
@@ -33,6 +34,11 @@ class Masked:
     classes: list[int]
     changes: list[bool]
     known: int
+    waiting: Callable[[int], int]
+
+    def offered(self, state: int) -> int:
+        """The fairness classes that are enabled in a state or wait their turn in it."""
+        return self.enabled[self.kinds[state]] | self.waiting(state)
 
     def edges(self, state: int) -> Iterator[tuple[int, int]]:
         """(update, target) of each step of a state."""
@@ -78,8 +84,28 @@ def mask(space: Space) -> Masked:
         if state < space.expanded and labels[update].role == "step":
             targets[offsets[state] + shapes[space.kinds[state]].index(update)] = DONE
     return Masked(
-        offsets, targets, space.kinds, shapes, enabled, classes, [bool(la.changes) for la in labels], space.expanded
-    )
+        offsets, targets, space.kinds, shapes, enabled, classes,
+        [bool(la.changes) for la in labels], space.expanded, _waiting(space, bits),
+    )  # fmt: skip
+
+
+def _waiting(space: Space, bits: dict[tuple[str, ...], int]) -> Callable[[int], int]:
+    """Per state: the classes that wait their turn."""
+    known = [(bits[key], node) for key, node in space.backend.system.waiting if key in bits]
+    if not known:
+        return lambda state: 0
+    profile = space.backend.bits([node for _, node in known])
+    states = space.states
+
+    def waiting(state: int) -> int:
+        found = 0
+        holds = profile(states[state])
+        for k, (bit, _) in enumerate(known):
+            if holds >> k & 1:
+                found |= bit
+        return found
+
+    return waiting
 
 
 def strong(offsets: Sequence[int], targets: array[int]) -> Iterator[list[int]]:
@@ -166,7 +192,7 @@ def weigh(graph: Masked, members: list[int]) -> Component | None:
             return None
     always = -1
     for member in members:
-        always &= enabled[kinds[member]]
+        always &= graph.offered(member)
     inside = set(members)
     taken, bottom, moves = 0, True, False
     for member in members:

@@ -73,7 +73,7 @@ class Hunt:
         """
         if open_ & 1 and self._state is not None and self._state(node):
             open_ &= ~1
-        open_ &= self._graph.enabled[self._graph.kinds[node]] << 2 | 3
+        open_ &= self._graph.offered(node) << 2 | 3
         if edge is not None:
             if open_ & 2 and self._edge is not None and self._edge(edge[1]):
                 open_ &= ~2
@@ -148,5 +148,5 @@ def _demanded(graph: Masked, component: Component) -> int:
     """The fairness classes that need evidence: those enabled in some member (the others are disabled throughout)."""
     union = 0
     for member in component.members:
-        union |= graph.enabled[graph.kinds[member]]
+        union |= graph.offered(member)
     return union

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from attrs import frozen
 
 from dashpot.checker.flow import turns
-from dashpot.checker.script import ROOMS, SCRIPT, assertion, build_scenario
+from dashpot.checker.script import SCRIPT, SMALL, Room, assertion, build_scenario, grown
 from dashpot.checker.verdict import Trace
 from dashpot.model.automaton import ERRORS
 from dashpot.model.core import Node
@@ -25,6 +25,8 @@ LONGEST_SETTLE = 10_000
 
 FORCED = "delivers the oldest change"
 """How the kernel's labels say that a full list of undelivered changes gave way."""
+
+OVERRUN = "more changes are held than the largest world has room for"
 
 
 @frozen
@@ -82,12 +84,15 @@ def perform(program: Program, scenario: Scenario) -> Played:
 
     Raises `SpecError` when it cannot be made finite.
     """
-    played = play(build_scenario(program, scenario, ROOMS[0]), scenario)
-    for room in ROOMS[1:]:
-        if played.failure is None or played.failure.kind != "bound":
-            break
+    room: Room = SMALL
+    while True:
         played = play(build_scenario(program, scenario, room), scenario)
-    return played
+        if played.failure is None or played.failure.kind != "bound":
+            return played
+        larger = grown(room, "lag" if played.failure.message == OVERRUN else "slots")
+        if larger is None:
+            return played
+        room = larger
 
 
 def play(system: System, scenario: Scenario) -> Played:
@@ -153,9 +158,11 @@ class _Player:
     def _write(self, index: int, step: Step) -> None:
         label = self._take(
             lambda label: label.actor == SCRIPT and label.action == str(index),
-            "this write cannot be done here: its object does not exist",
+            "this write cannot be done here",
         )
         error = next((word for word in label.detail if word in ERRORS), None)
+        if "undefined" in label.detail:
+            raise _Stop("refused", "this write cannot be done here: it speaks of what does not exist")
         if error is not None:
             raise _Stop("refused", f"the API server refused this write: {error}")
 
@@ -218,11 +225,11 @@ class _Player:
         self.states.append(after)
         for duty in self._backend.broken(before, index):
             if duty.property == "@bound":
-                raise _Stop("bound", f"no room is large enough for this scenario: {duty.what}")
+                raise _Stop("bound", f"the largest world is too small for this scenario: {duty.what}")
             self.broken.setdefault(duty.property, duty.what or " ".join(duty.about))
         overrun = next((word for word in self._system.updates[index].label.detail if FORCED in word), None)
         if overrun is not None and any(kind in overrun for kind, _ in self._held):
-            raise _Stop("bound", "more changes are held than any room has place for")
+            raise _Stop("bound", OVERRUN)
         self._look()
 
     def _look(self) -> None:

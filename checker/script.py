@@ -2,7 +2,7 @@
 
 Each write of the script is an action of an environment named `scenario`, each assert a property: the kernel
 needs to know nothing of scenarios. A scenario does not say how large its world is: it starts small and grows
-until the script fits (`ROOMS`).
+until the script fits (`grown`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 
 from attrs import evolve, frozen
 
-from dashpot.model.automaton import Automaton, Call, End
+from dashpot.model.automaton import Automaton, End
 from dashpot.model.kernel.build import build
 from dashpot.model.kernel.walk import calls
 from dashpot.model.program import (
@@ -34,14 +34,21 @@ SCRIPT = "scenario"
 
 @frozen
 class Room:
-    """How large a world is: slots of each kind beyond the given objects, and undelivered changes a cache holds."""
+    """How large a world is: slots of a kind beyond what the script puts there, undelivered changes a cache holds."""
 
     slots: int
     lag: int
 
 
-ROOMS = (Room(2, 3), Room(4, 6), Room(6, 12))
-"""Tried in this order until the script fits."""
+SMALL = Room(2, 3)
+LARGE = Room(6, 8)
+"""Where a world starts, and beyond which it does not grow."""
+
+
+def grown(room: Room, kind: str) -> Room | None:
+    """The next larger room after a script did not fit: "slots" or "lag" was too small. None: there is none."""
+    larger = Room(room.slots + 2 * (kind == "slots"), min(room.lag * 2, LARGE.lag) if kind == "lag" else room.lag)
+    return larger if larger != room and larger.slots <= LARGE.slots else None
 
 
 def assertion(line: int) -> str:
@@ -112,13 +119,10 @@ def _actors(program: Program) -> list[str]:
 def _sizes(program: Program, scenario: Scenario, room: Room) -> list[tuple[str, int]]:
     """Slots for kinds that somebody creates; the others have their given objects."""
     bodies: list[object] = [*program.controllers, *program.processes, *(s.call for s in scenario.steps)]
-    made = {c.kind for body in bodies for c in _calls(body) if c.verb in ("create", "apply")}
+    made = {c.kind for body in bodies for c in calls(body) if c.verb in ("create", "apply")}
     there = Counter(g.kind for g in scenario.given)
+    there += Counter(s.call.kind for s in scenario.steps if s.call is not None and s.call.verb in ("create", "apply"))
     return [(kind, there[kind] + room.slots) for kind in sorted(made)]
-
-
-def _calls(body: object) -> list[Call]:
-    return list(calls(body))
 
 
 def _budgets(scenario: Scenario) -> list[Fault]:

@@ -106,7 +106,7 @@ class Unfolded:
                 return None
         always = -1
         for member in members:
-            always &= graph.enabled[graph.kinds[member]]
+            always &= graph.offered(member)
         taken, inside, bottom, moves = 0, set(members), True, False
         for member in members:
             for update, target in graph.edges(member):

@@ -176,6 +176,8 @@ class System:
     observed   named state predicates for views, stories and `--eval`: (name, node)
     vacuity    (what, place, update indices): an action or handler that can never fire is reported when
                none of its updates ever fired
+    waiting    (fairness key, node): where the node holds, the class waits its turn behind other work of its actor
+               (a queued key, an action whose guard holds): it counts as enabled although no step of it is
     terms      the graph that all nodes come from
     """
 
@@ -187,3 +189,4 @@ class System:
     symmetry: Symmetry
     observed: tuple[tuple[str, Node], ...] = ()
     vacuity: tuple[tuple[str, Span, tuple[int, ...]], ...] = ()
+    waiting: tuple[tuple[tuple[str, ...], Node], ...] = ()

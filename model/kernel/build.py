@@ -11,8 +11,9 @@ from dashpot.model.fault import SpecError
 from dashpot.model.kernel import clock, collector, faults, incarnations
 from dashpot.model.kernel.furnish import furnish
 from dashpot.model.kernel.goals import goals
+from dashpot.model.kernel.specialise import specialised
 from dashpot.model.kernel.stepping import delivery_steps, resync_steps
-from dashpot.model.kernel.tables import pieces
+from dashpot.model.kernel.tables import constants, generations_counted, pieces
 from dashpot.model.kernel.widen import Ranges, Widen, attempts
 from dashpot.model.kernel.world import World
 from dashpot.model.program import Check, Program
@@ -29,6 +30,7 @@ def build(program: Program, check: Check, raised: Mapping[str, int] | None = Non
     """
     widened: Ranges = {("raised", what, ""): (0, more) for what, more in (raised or {}).items()}
     grant = attempts()
+    program = specialised(program, constants(program, check))
     while True:
         try:
             return assemble(program, check, widened)
@@ -103,12 +105,20 @@ def system(world: World) -> System:
         world.g,
         tuple(cells),
         updates,
-        tuple(RankClass(tuple(cells_)) for cells_ in world.layout.generations.values()),
+        tuple(RankClass(tuple(cells_)) for cells_ in _ranked(world)),
         asked,
         _symmetry(world),
         (),
         vacuity,
+        tuple(world.waiting),
     )
+
+
+def _ranked(world: World) -> list[list[int]]:
+    """Generations of which only the order is looked at; where one is compared with a number, they count."""
+    if generations_counted(pieces(world.program, world.check)):
+        return []
+    return list(world.layout.generations.values())
 
 
 def _symmetry(world: World) -> Symmetry:

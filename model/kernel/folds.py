@@ -297,6 +297,3 @@ def only(terms: Terms, value: Value) -> Value:
     guard, chosen = options[terms.path.choose(len(options))]
     terms.path.assume(guard)
     return chosen
-
-
-__all__ = ["as_items", "choose", "drop", "first", "fold", "less", "method", "only", "take"]

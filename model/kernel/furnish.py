@@ -168,6 +168,7 @@ def _actor_steps(world: World, fault_list: list[Fault], limits: dict[str, dict[s
     """Steps of all actors, built until no local needs another cell."""
     while True:
         world.updates.clear()
+        world.waiting.clear()
         world.fired.clear()
         world.commits.clear()
         world.creations.clear()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from attrs import define, field
 
 from dashpot.model.core import Node
-from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.layout import Reference, Row
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.values import (
@@ -332,6 +331,3 @@ def place(world: World, actor: Actor, worker: Worker, name: object) -> Place:
         found = worker.locals[str(name)] = Place(world, actor.name, f"{name}{suffix}", str(name))
     assert isinstance(found, Place)
     return found
-
-
-__all__ = ["Member", "Place", "place", "scalar"]

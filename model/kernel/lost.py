@@ -7,7 +7,6 @@ basis of a written value is the field in the oldest read that flows into it, els
 from __future__ import annotations
 
 from dashpot.model import expr as e
-from dashpot.model import types as t
 from dashpot.model.automaton import Call
 from dashpot.model.core import Node
 from dashpot.model.expr import Assignment
@@ -168,6 +167,3 @@ def _named(world: World, kind: str, field: str) -> list[str]:
             if not wanted or field == wanted or field.startswith(wanted + ".") or wanted.startswith(field + "."):
                 out.append(p.name)
     return out
-
-
-__all__ = ["Tags", "allocate", "mark_writer", "t", "tagged", "watch"]

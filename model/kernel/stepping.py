@@ -12,11 +12,11 @@ from dashpot.model.kernel.bodies import Run, Stop
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.flow import needed
 from dashpot.model.kernel.locals import Place, place
-from dashpot.model.kernel.path import Dead, Path
+from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Object, Scalar, Value
 from dashpot.model.kernel.world import Actor, Worker, World, Writer
-from dashpot.model.program import Action, Controller, Process
+from dashpot.model.program import Action, Controller
 from dashpot.model.span import NOWHERE, Span
 from dashpot.model.system import Label
 
@@ -197,6 +197,20 @@ def _start(world: World, actor: Actor, worker: Worker, key: int, timeouts: list[
         return _finish(world, path, actor, worker, key, name, body, run.step(0), decl.span)
 
     world.rule(build, decl.span)
+    if len(actor.dirty) > 1:
+        _queue(world, actor, key, thing)
+
+
+def _queue(world: World, actor: Actor, key: int, thing: str) -> None:
+    """A dirty key waits its turn while the workers are busy with others: the queue is first in, first out."""
+    g = world.g
+    busy = [g.ne(_pre(world, w.pc), g.const(0)) for w in actor.workers]
+    world.waiting.append(((actor.name, "reconcile", thing), g.and_(_pre(world, actor.dirty[key]), *busy)))
+
+
+def _pre(world: World, index: int) -> Node:
+    cell = world.layout.cells[index]
+    return world.g.cell(index, cell.lo, cell.hi)
 
 
 def _who(actor: Actor, action: str, thing: str) -> Label:
@@ -378,7 +392,19 @@ def _act(
         key = (actor.name, action.name, text)
         return _relabel(label, key)
 
+    first = len(world.updates)
     world.rule(build, action.span, (f"action {actor.decl.name}.{action.name}", action.span))
+    if worker.places and role == "step":
+        _turn(world, worker, first)
+
+
+def _turn(world: World, worker: Worker, first: int) -> None:
+    """An action whose guard holds waits its turn while the body of another one runs."""
+    g = world.g
+    at = _pre(world, worker.pc)
+    for update in world.updates[first:]:
+        rest = [part for part in update.guard if part is not g.eq(at, g.const(0))]
+        world.waiting.append((update.label.fairness, g.and_(g.ne(at, g.const(0)), *rest)))
 
 
 def _relabel(label: Label, fairness: tuple[str, ...]) -> Label:
@@ -454,6 +480,3 @@ def _delivery(world: World, actor: Actor, cache: c.Cache) -> None:
 
     span = cache.wakes[0].span if cache.wakes else NOWHERE
     world.rule(build, span)
-
-
-__all__ = ["Dead", "Process", "action_steps", "controller_steps", "delivery_steps", "idle", "running"]

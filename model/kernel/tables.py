@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from attrs import evolve
+
 from dashpot.model import types as t
+from dashpot.model.automaton import Operation
 from dashpot.model.core import Graph
-from dashpot.model.expr import Assignment, Element, Expr, Literal, Member
+from dashpot.model.expr import Assignment, Binary, Element, Expr, Literal, Member
 from dashpot.model.kernel import clock
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
@@ -17,7 +20,7 @@ from dashpot.model.kernel.terms import Look, Terms
 from dashpot.model.kernel.values import Scalar
 from dashpot.model.kernel.walk import calls, kinds_named, parts
 from dashpot.model.kernel.world import Declaration
-from dashpot.model.program import Admission, Check, Environment, GivenObject, Program
+from dashpot.model.program import Admission, Check, Environment, GivenObject, NoLostUpdates, Program, Resource
 
 Values = dict[str, int | bool | str]
 Scope = dict[str, int | bool | str | tuple[str, ...]]
@@ -62,6 +65,17 @@ def on(values: Values, term: Expr | None) -> bool:
     return bool(scalar(value).value)
 
 
+def generations_counted(everything: list[object]) -> bool:
+    """Whether a generation is held against a number, or reckoned with."""
+    for piece in everything:
+        for p in parts(piece):
+            if isinstance(p, Binary):
+                types = [type(p.left.type), type(p.right.type)]
+                if t.Generation in types and (t.Int in types or p.op in "+-*/%"):
+                    return True
+    return False
+
+
 def place_of(decl: Declaration) -> str | None:
     """The enum or kind at whose members or objects instances of an actor stand."""
     place = None if isinstance(decl, Environment) else decl.place
@@ -76,7 +90,8 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     run: list[object] = [*actors, *hooks(program, check)]
     scope = dict(check.scope)
     resources = {r.kind: r for r in program.resources}
-    kinds = set().union(*[kinds_named(x) for x in [*run, *check.given]]) | (scope.keys() & resources.keys())
+    named = [p for p in program.properties if any(p.name in x.names for x in check.expects)]
+    kinds = set().union(*[kinds_named(x) for x in [*run, *check.given, *named]]) | (scope.keys() & resources.keys())
     placed = {p for p in map(place_of, actors) if p is not None}
     kinds |= placed
     kinds &= resources.keys()
@@ -92,7 +107,8 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     longest = scope.get("list")
     if isinstance(longest, int):
         finite.longest_list = longest
-    schema = Schema(finite, {k: KindInfo(resources[k]) for k in sorted(kinds)})
+    mentioned = _mentioned([*everything, *[r.rules for r in resources.values()]])
+    schema = Schema(finite, {k: KindInfo(_used(resources[k], mentioned)) for k in sorted(kinds)})
     finite.longest_list += max((n for what, n in raised.items() if not what.endswith(" slots")), default=0)
     sizes = {k: _size(k, scope, given) + raised.get(f"{k} slots", 0) for k in kinds}
     naming = _naming(everything + [resources[k] for k in kinds], values, schema, sizes, given, finite.symbols)
@@ -111,6 +127,27 @@ def _implied(check: Check, run: list[object], kinds: set[str], scope: Scope) -> 
             base = kind[0].lower() + kind[1:]
             out += [GivenObject(kind, base if count == 1 else f"{base}-{i}", False, ()) for i in range(count)]
     return out
+
+
+def _mentioned(everything: Iterable[object]) -> set[str]:
+    """Every name that a term or a write uses for a field."""
+    out = {"nodeName", "app", "disruptionsAllowed", "phase"}  # read by the API itself: binding and eviction
+    for piece in everything:
+        for p in parts(piece):
+            if isinstance(p, Member):
+                out.add(p.name)
+            if isinstance(p, Assignment | Operation):
+                out |= {step for step in p.path if isinstance(step, str)}
+            if isinstance(p, NoLostUpdates):
+                out |= set(p.path)
+    return out
+
+
+def _used(resource: Resource, mentioned: set[str]) -> Resource:
+    """The kind without fields that nothing in the run speaks of."""
+    spec = tuple(f for f in resource.spec if f.name in mentioned)
+    status = tuple(f for f in resource.status if f.name in mentioned)
+    return evolve(resource, spec=spec, status=status)
 
 
 def _size(kind: str, scope: Scope, given: list[GivenObject]) -> int:

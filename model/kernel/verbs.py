@@ -18,7 +18,7 @@ from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import Draft, admit, draft_of, finish, held_by_finalizers, submit
 from dashpot.model.kernel.schema import FOREGROUND, ORPHAN
 from dashpot.model.kernel.terms import Env, Terms
-from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Record, Scalar, Value
+from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Scalar, Value
 from dashpot.model.kernel.widen import fit
 from dashpot.model.kernel.world import BOUND, World, Writer
 
@@ -378,23 +378,52 @@ def remove(world: World, path: Path, draft: Draft, how: str, call: Call) -> str:
 
 
 def _evict(world: World, path: Path, writer: Writer, call: Call, copy: Object) -> str:
-    """Refused (429) while a PodDisruptionBudget that covers the pod allows no disruption; else it pays."""
-    g, schema = world.g, world.schema
-    if "PodDisruptionBudget" in schema.kinds:
-        app = schema.side_field(copy, "spec", "app")
-        for present, budget in world.stored(path, "PodDisruptionBudget"):
-            covers = g.and_(present, equal(schema, schema.side_field(budget, "spec", "app"), app))
-            if not path.branch(covers):
-                continue
-            payment = draft_of(world, path, "update", budget, writer, ["status.disruptionsAllowed"])
-            left = payment.leaves["status.disruptionsAllowed"]
-            if not path.branch(g.lt(g.const(0), left)):
-                return "TooManyRequests"
-            payment.leaves["status.disruptionsAllowed"] = g.clamp(g.sub(left, g.const(1)), 0, left.hi)
-            finish(world, path, payment, call.span)
+    """Refused (429) while a PodDisruptionBudget that covers the pod allows no disruption; else it pays.
+
+    As upstream (registry/core/pod/storage/eviction.go): a pod that is not running, or terminates already, costs
+    nothing; a pod under two budgets is not evicted at all.
+    """
+    error = "" if _free_to_go(world, path, copy) else _pay(world, path, writer, call, copy)
+    if error:
+        return error
     draft = draft_of(world, path, "evict", copy, writer)
     error = _denied(world, path, draft)
     return error or remove(world, path, draft, call.how, call)
 
 
-__all__ = ["UNDEFINED", "Answer", "Record", "new_leaves", "perform", "remove"]
+def _free_to_go(world: World, path: Path, copy: Object) -> bool:
+    """Evicting this pod disrupts nothing."""
+    g, schema = world.g, world.schema
+    _, stored = world.stored(path, copy.kind)[copy.slot]
+    free = g.ne(stored.read("deletionTimestamp"), g.const(0))
+    phase = next((f for f in schema.info(copy.kind).declared("status") if f.name == "phase"), None)
+    if phase is not None and isinstance(phase.type, t.Enum):
+        now = schema.side_field(stored, "status", "phase")
+        for name in ("Pending", "Succeeded", "Failed"):
+            if name in phase.type.members:
+                here = Scalar(g.const(phase.type.members.index(name)), phase.type)
+                free = g.or_(free, equal(schema, now, here))
+    return path.branch(free)
+
+
+def _pay(world: World, path: Path, writer: Writer, call: Call, copy: Object) -> str:
+    """Take one disruption from the budget that covers the pod."""
+    g, schema = world.g, world.schema
+    if "PodDisruptionBudget" not in schema.kinds:
+        return ""
+    app = schema.side_field(copy, "spec", "app")
+    covering = []
+    for present, budget in world.stored(path, "PodDisruptionBudget"):
+        if path.branch(g.and_(present, equal(schema, schema.side_field(budget, "spec", "app"), app))):
+            covering.append(budget)
+    if len(covering) > 1:
+        path.detail.append("more than one PodDisruptionBudget covers it")
+        return "Denied"
+    for budget in covering:
+        payment = draft_of(world, path, "update", budget, writer, ["status.disruptionsAllowed"])
+        left = payment.leaves["status.disruptionsAllowed"]
+        if not path.branch(g.lt(g.const(0), left)):
+            return "TooManyRequests"
+        payment.leaves["status.disruptionsAllowed"] = g.clamp(g.sub(left, g.const(1)), 0, left.hi)
+        finish(world, path, payment, call.span)
+    return ""

@@ -9,13 +9,12 @@ from attrs import define, evolve, field
 
 from dashpot.model.core import Graph, Node
 from dashpot.model.kernel import caches as c
-from dashpot.model.kernel.domain import scalar
-from dashpot.model.kernel.layout import Layout, Row, copy_of, read_row
+from dashpot.model.kernel.layout import Layout, Row, copy_of
 from dashpot.model.kernel.path import Path, Spill, every_way
 from dashpot.model.kernel.schema import Schema
-from dashpot.model.kernel.terms import Env, Look, Terms, objects_of
+from dashpot.model.kernel.terms import Env, Look, Terms
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Owner, Scalar, Value
-from dashpot.model.program import Check, Controller, Environment, Field, Index, Process, Program, Wake
+from dashpot.model.program import Check, Controller, Environment, Field, Process, Program, Wake
 from dashpot.model.span import NOWHERE, Span
 from dashpot.model.system import Label, Obligation, Update
 
@@ -89,6 +88,7 @@ class World:
     owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
     stale: bool = False
     sink: int = -1
+    waiting: list[tuple[tuple[str, ...], Node]] = field(factory=list)
     loaded: set[tuple[str, str]] = field(factory=set)
     started: dict[int, int] = field(factory=dict)
     widened: dict[tuple[str, object, str], tuple[int, int]] = field(factory=dict)
@@ -464,6 +464,3 @@ def objects_of_kind(world: World, value: Value, kind: str) -> list[tuple[Node, O
         case _:
             options = getattr(value, "choices", [])
             return [(guard, o) for guard, o in options if o.kind == kind]
-
-
-__all__ = ["Actor", "Index", "Worker", "World", "Write", "Writer", "objects_of", "read_row", "scalar"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from dashpot.checker.explore import check
@@ -11,11 +13,12 @@ from dashpot.model.program import Check, Expect, Program
 from dashpot.model.system import Cell, Label, Obligation, Symmetry, System, Update
 
 
-def world(check: Check, most: int) -> System:
+def world(check: Check, most: int, more: int = 0) -> System:
     """Objects are made one after the other, `most` in all; the scope has room for some."""
     g = Graph()
     size = dict(check.scope)["K"]
     assert isinstance(size, int)
+    size += more
     n = g.cell(0, 0, size)
     full = Obligation("@bound", g.not_(g.eq(n, g.const(size))), ("K", ""), "K slots")
     grown = g.min_(g.add(n, g.const(1)), g.const(size))
@@ -28,7 +31,11 @@ def world(check: Check, most: int) -> System:
 
 def answer(monkeypatch: pytest.MonkeyPatch, most: int, size: int, *expects: Expect) -> Report:
     asked = Check("small", (), (("K", size),), None, False, "urgent", (), expects, (), "main")
-    monkeypatch.setattr("dashpot.model.kernel.build.build", lambda _, check: world(check, most))
+
+    def build(_: Program, check: Check, room: Mapping[str, int] | None = None) -> System:
+        return world(check, most, (room or {}).get("K slots", 0))
+
+    monkeypatch.setattr("dashpot.model.kernel.build.build", build)
     return check(Program("main", (), (), (), (), (), (), (), (), (asked,), (), ()), asked)
 
 

@@ -13,10 +13,10 @@ from dashpot.model.kernel.build import build
 HEAD = "resource Box { spec { n: 0..3 = 0 } }\n"
 
 
-def walked(body: str, **options: int) -> Simulation:
+def walked(body: str, walks: int, seed: int = 0) -> Simulation:
     program = load_text(HEAD + body)
     check = program.checks[0]
-    return simulate(program, check, build(program, check), **options)
+    return simulate(program, check, build(program, check), walks=walks, seed=seed)
 
 
 def flipping(goal: str) -> str:

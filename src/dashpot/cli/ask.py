@@ -13,6 +13,7 @@ from dashpot.cli.inquiry import Acted, Checked, Inquiry
 from dashpot.cli.problem import OUTSIDE, Problem
 from dashpot.cli.progress import Ticker
 from dashpot.cli.speech import load_spec
+from dashpot.model.program import Check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from dashpot.checker.explore import Options
     from dashpot.checker.verdict import Report, Result, Violated
     from dashpot.cli.targets import Wanted
-    from dashpot.model.program import Check, Fault, Program, Scenario
+    from dashpot.grammar.report import Message
+    from dashpot.model.program import Fault, Program, Scenario
     from dashpot.model.span import Span
     from dashpot.model.system import Label, System
 
@@ -66,35 +68,45 @@ class Asker:
         self.interrupted = False
 
     def ask(self, inquiry: Inquiry, wanted: Wanted, listener: Listener) -> Inquiry:
-        """The file with all its results; a spec that cannot be made finite ends it with a message."""
+        """The file with all its results; what cannot be made finite gets a message, and the rest goes on."""
         from dashpot.grammar.report import from_fault
         from dashpot.model.fault import SpecError
 
         program = wanted.program
         checked: list[Checked] = []
         acted: list[Acted] = []
-        vacuous = ""
+        wrong: dict[Message, None] = {}
         seen = _Fired()
-        try:
-            for check in wanted.checks:
-                if self.interrupted:
-                    break
-                checked.append(self._check(inquiry.file, program, check, seen))
-                listener.checked(checked[-1])
-            if self._judges_vacuity() and not self.interrupted:
-                vacuous = vacuity(seen.dead, wanted.checks)
-                listener.dead(seen.dead, vacuous)
-            if not self._args.defaults_only and not self._args.no_scenarios:
-                for scenario in wanted.scenarios:
-                    if self.interrupted:
-                        break
-                    acted.append(_play(program, scenario))
+        for question in self._questions(wanted):
+            try:
+                if isinstance(question, Check):
+                    checked.append(self._check(inquiry.file, program, question, seen))
+                    listener.checked(checked[-1])
+                else:
+                    acted.append(_play(program, question))
                     listener.acted(acted[-1])
-        except SpecError as fault:
-            inquiry = evolve(inquiry, wrong=(from_fault(fault),))
+            except SpecError as fault:
+                wrong[from_fault(fault)] = None
+            except KeyboardInterrupt:  # outside of a search, which keeps what it has found
+                self.interrupted = True
+            if self.interrupted:
+                break
+        vacuous = ""
+        if self._judges_vacuity() and not self.interrupted and not wrong:
+            vacuous = vacuity(seen.dead, wanted.checks)
+            listener.dead(seen.dead, vacuous)
         return evolve(
-            inquiry, checked=tuple(checked), acted=tuple(acted), dead=seen.dead if vacuous else (), vacuous=vacuous
+            inquiry,
+            wrong=tuple(wrong),
+            checked=tuple(checked),
+            acted=tuple(acted),
+            dead=seen.dead if vacuous else (),
+            vacuous=vacuous,
         )
+
+    def _questions(self, wanted: Wanted) -> list[Check | Scenario]:
+        without = self._args.defaults_only or self._args.no_scenarios
+        return [*wanted.checks, *(() if without else wanted.scenarios)]
 
     def _judges_vacuity(self) -> bool:
         return self._whole and not self._args.set

@@ -40,10 +40,11 @@ def _one(path: str, args: argparse.Namespace) -> int:
     name = "<stdin>" if path == "-" else path
     try:
         text = read_spec(path)
-        laid_out = format_text(text, name)
     except Problem as problem:
         tell(problem)
         return problem.status
+    try:
+        laid_out = format_text(text, name)
     except SpecRejected as wrong:
         say(wrong.messages, {name: text})
         return WRONG

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dashpot.cli import console
@@ -26,10 +28,11 @@ def tell(problem: Problem) -> None:
 
 def load_spec(path: str) -> Program:
     """The Program of a file. Raises Problem when it cannot be read, SpecRejected when it is wrong."""
-    from dashpot.grammar.load import load
+    from dashpot.grammar.load import load, load_text
 
-    read_spec(path)  # says in plain words why a file is no text at all
-    return load(path)
+    text = read_spec(path)  # says in plain words why a file is no text at all
+    # A pipe (`dashpot check <(…)`) can be read only once.
+    return load(path) if os.path.isfile(path) else load_text(text, path, Path(path).parent)
 
 
 def sources_of(messages: Iterable[Message]) -> dict[str, str]:
