@@ -23,9 +23,6 @@ from dashpot.model.system import Goal, Label, System
 LONGEST_SETTLE = 10_000
 """Steps after which a settle that neither ends nor returns to a state it was in is given up."""
 
-FORCED = "delivers the oldest change"
-"""How the kernel's labels say that a full list of undelivered changes gave way."""
-
 OVERRUN = "more changes are held than the largest world has room for"
 
 
@@ -227,10 +224,21 @@ class _Player:
             if duty.property == "@bound":
                 raise _Stop("bound", f"the largest world is too small for this scenario: {duty.what}")
             self.broken.setdefault(duty.property, duty.what or " ".join(duty.about))
-        overrun = next((word for word in self._system.updates[index].label.detail if FORCED in word), None)
-        if overrun is not None and any(kind in overrun for kind, _ in self._held):
+        if self._held and self._system.updates[index].label.role != "fault" and self._overrun(before, after):
             raise _Stop("bound", OVERRUN)
         self._look()
+
+    def _overrun(self, before: int, after: int) -> bool:
+        """A held cache changed: its list of undelivered changes was full, and a write delivered the oldest."""
+        old, new = self._backend.unpack(before), self._backend.unpack(after)
+        return any(
+            cell.area == "cache" and old[cell.index] != new[cell.index]
+            for cell in self._system.cells
+            if any(
+                cell.kind == kind and actor in (None, cell.actor, cell.actor.split("[")[0])
+                for kind, actor in self._held
+            )
+        )
 
     def _look(self) -> None:
         """Notes the properties that the state breaks."""

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
 from dashpot.model.core import Node
+from dashpot.model.kernel.basis import note
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.fields import adapt, assign, replaced
 from dashpot.model.kernel.flow import Region, region
@@ -108,6 +109,7 @@ class Run:
                     if not self.path.branch(ok):
                         return self._panic(Stop(at, env), node.span)
                     env[name] = self._keep(result)
+                    note(self.world, env, name, value)
                     at = next_
                 case Assign():
                     if not self._assign(terms, node, env):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import attrs
 
@@ -61,7 +61,7 @@ def assemble(program: Program, check: Check, widened: Ranges) -> System:
 def finish_currency(world: World) -> None:
     """A write to an object makes every copy kept in a local stale, whoever holds it."""
     for index, update in enumerate(world.updates):
-        assigned = dict(update.assigns)
+        assigned = dict(update.assigns).keys() | world.kept.get(index, frozenset())
         stale: dict[int, Node] = {}
         for kind, slot, _ in world.commits.get(index, []):
             _outdate(world, kind, slot, assigned, stale)
@@ -69,7 +69,7 @@ def finish_currency(world: World) -> None:
             world.updates[index] = attrs.evolve(update, assigns=update.assigns + tuple(stale.items()))
 
 
-def _outdate(world: World, kind: str, slot: int, assigned: dict[int, Node], stale: dict[int, Node]) -> None:
+def _outdate(world: World, kind: str, slot: int, assigned: Set[int], stale: dict[int, Node]) -> None:
     """Copies of (kind, slot) in locals that this step does not set itself are current no more."""
     g, cells = world.g, world.layout.cells
     for slot_cell, fixed, current in world.layout.currency.get(kind, ()):

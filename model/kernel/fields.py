@@ -7,7 +7,7 @@ from dashpot.model import types as t
 from dashpot.model.core import Node
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel.domain import scalar
-from dashpot.model.kernel.equality import contains
+from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.schema import Schema
 from dashpot.model.kernel.terms import Env, Terms
 from dashpot.model.kernel.values import (
@@ -157,6 +157,31 @@ def _entry(terms: Terms, now: Table, ty: t.MapOf, steps: Steps, value: Value, en
             fitted = adapt(terms.schema, value, ty.value)
             entries[k] = (g.or_(there, here), choose(g, here, fitted, item))
     return Table(entries, now.key)
+
+
+def merged(schema: Schema, kind: str, leaves: dict[str, Node], steps: Steps, value: Value) -> Value:
+    """What a strategic patch makes of a value for the field at `steps`: list maps are merged by their key."""
+    if len(steps) == 1 and isinstance(value, Record):
+        return Record({n: merged(schema, kind, leaves, (*steps, n), v) for n, v in value.fields.items()})
+    ty = schema.field_type(kind, dotted(steps)) if steps[0] in ("spec", "status") and len(steps) == 2 else None
+    if not isinstance(ty, t.ListOf) or ty.key is None or not isinstance(value, Items):
+        return value
+    g = schema.finite.g
+    now = schema.finite.load(ty, dotted(steps), leaves.__getitem__)
+    assert isinstance(now, Items)
+    given = [(i, v) for i, v in value.items if isinstance(v, Record)]
+    kept: list[tuple[Node, Value]] = []
+    known = [g.false] * len(given)
+    for inside, item in now.items:
+        assert isinstance(item, Record)
+        after: Value = item
+        for k, (there, new) in enumerate(given):
+            here = g.and_(inside, there, equal(schema, item.fields[ty.key], new.fields[ty.key]))
+            known[k] = g.or_(known[k], here)
+            after = choose(g, here, Record({**item.fields, **new.fields}), after)
+        kept.append((inside, after))
+    kept += [(g.and_(there, g.not_(known[k])), new) for k, (there, new) in enumerate(given)]
+    return Items(kept, [g.const(i) for i in range(len(kept))])
 
 
 def dotted(steps: Steps) -> str:

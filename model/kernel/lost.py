@@ -6,16 +6,16 @@ basis of a written value is the field in the oldest read that flows into it, els
 
 from __future__ import annotations
 
-from dashpot.model import expr as e
 from dashpot.model.automaton import Call
 from dashpot.model.core import Node
-from dashpot.model.expr import Assignment
+from dashpot.model.kernel.basis import basis_of, value_at
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.fields import dotted
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import Draft
+from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Items, Object, Value
-from dashpot.model.kernel.walk import calls, parts
+from dashpot.model.kernel.walk import calls
 from dashpot.model.kernel.world import World, Write, Writer
 
 Tags = dict[tuple[str, str], list[int]]
@@ -86,23 +86,15 @@ def mark_writer(tags: Tags, numbers: dict[str, int], path: Path, world: World, w
         path.set_if(changed, cell, me)
 
 
-def value_at(world: World, copy: Object, path: str) -> Value:
-    """The value at a dotted path of an object."""
-    head, _, name = path.partition(".")
-    if name and head in ("spec", "status"):
-        return world.schema.side_field(copy, head, name)
-    return world.schema.field(copy, head)
-
-
-def watch(world: World, path: Path, writer: Writer, call: Call, draft: Draft, copy: Object) -> None:
+def watch(world: World, path: Path, writer: Writer, call: Call, draft: Draft, copy: Object, env: Env) -> None:
     """Oblige a write without a version not to lose what another wrote since the read."""
     tags: Tags = world.tags
     if writer.actor is None or writer.actor.blind or draft.old is None:
         return
     g, schema = world.g, world.schema
     me = writer_numbers(world)[f"{writer.name}/{max(0, writer.key)}"]
-    fields = [(f.path, f) for f in call.fields] + [(o.path, None) for o in call.ops if o.op != "test"]
-    for steps, assignment in fields:
+    fields = [(f.path, f.value) for f in call.fields] + [(o.path, o.value) for o in call.ops if o.op != "test"]
+    for steps, term in fields:
         name = top(dotted(steps))
         cells = tags.get((draft.kind, name))
         if cells is None:
@@ -111,8 +103,7 @@ def watch(world: World, path: Path, writer: Writer, call: Call, draft: Draft, co
         by_other = g.and_(g.ne(tag, g.const(0)), g.ne(tag, g.const(me)))
         stored = value_at(world, draft.old, name)
         written = value_at(world, draft.copy(world), name)
-        basis = value_at(world, copy, name)
-        computed = assignment is None or _flows(assignment, name)
+        basis, computed = basis_of(world, draft.kind, copy, name, term, env)
         loss = g.and_(by_other, loses(world, stored, basis, written, computed))
         about = (schema.object_text(draft.kind, draft.slot), name)
         what = f"{name}, written by another since it was read, is overwritten"
@@ -133,27 +124,6 @@ def loses(world: World, stored: Value, basis: Value, written: Value, computed: b
     if computed:
         return moved
     return g.and_(moved, g.not_(equal(schema, written, stored)))
-
-
-def _flows(assignment: Assignment, field: str) -> bool:
-    """The field itself flows into the value, not merely a condition (ruling 5)."""
-    name = field.split(".")[-1]
-    stack: list[object] = [assignment.value]
-    while stack:
-        x = stack.pop()
-        if isinstance(x, e.Member) and x.name == name:
-            return True
-        if isinstance(x, e.Ternary):
-            stack += [x.then, x.other]
-        elif isinstance(x, e.Binary):
-            stack += [x.left, x.right]
-        elif isinstance(x, e.Unary):
-            stack.append(x.operand)
-        elif isinstance(x, e.Let):
-            stack += [x.value, x.body]
-        elif isinstance(x, e.Builtin | e.ListLiteral | e.Method | e.Fold):
-            stack += [p for p in parts(x) if isinstance(p, e.Member)]
-    return False
 
 
 def _named(world: World, kind: str, field: str) -> list[str]:

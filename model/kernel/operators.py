@@ -159,7 +159,7 @@ def builtin(terms: Terms, x: e.Builtin, env: Env) -> Result:
     """A call of a built-in function."""
     g = terms.g
     if x.op == "now":
-        return Scalar(g.const(0), t.Time()), g.true
+        return Scalar(g.const(0), t.Time(), g.true), g.true
     results = [terms.value(a, env) for a in x.args]
     ok = g.and_(*[o for _, o in results])
     first = results[0][0]

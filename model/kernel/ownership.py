@@ -72,12 +72,16 @@ def updated(world: World, path: Path, draft: Draft, writer: Writer) -> None:
 
 
 def applied(world: World, path: Path, draft: Draft, call: Call, writer: Writer) -> bool:
-    """Apply's rules on a filled draft; False is a conflict."""
+    """Apply's rules on a filled draft; False is a conflict. What goes leaves its default behind."""
+    from dashpot.model.kernel.verbs import new_leaves
+
     g = world.g
     owners: Owners = world.owners
     said = {dotted(f.path) for f in call.fields}
-    zero = world.layout.zeros(world.store[draft.kind][draft.slot])
+    fresh = new_leaves(world, path, draft.kind)
     for field in _fields(owners, draft.kind, draft.slot):
+        if field.startswith("status.") != (call.side == "status"):
+            continue  # the status is applied as a subresource, with managed fields of its own
         cells = {m: c for (k, s, f, m), c in owners.items() if (k, s, f) == (draft.kind, draft.slot, field)}
         mine = cells.pop(writer.name)
         others = g.or_(*[path.get(c) for c in cells.values()])
@@ -93,6 +97,6 @@ def applied(world: World, path: Path, draft: Draft, call: Call, writer: Writer) 
         dropped = g.and_(path.get(mine), g.not_(others))
         for leaf, node in draft.leaves.items():
             if leaf == field or leaf.startswith(field + "."):
-                draft.leaves[leaf] = g.ite(dropped, zero[leaf], node)
+                draft.leaves[leaf] = g.ite(dropped, fresh[leaf], node)
         path.set(mine, g.false)
     return True

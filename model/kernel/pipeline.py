@@ -68,7 +68,7 @@ def finish(world: World, path: Path, draft: Draft, span: Span) -> None:
     write = Write(verb, draft.kind, draft.slot, draft.old, new, draft.writer, span)
     for observe in world.onwrite:
         observe(path, world, write)
-    for f in dict.fromkeys(draft.fields):
+    for f in sorted(dict.fromkeys(draft.fields), key=lambda f: f not in draft.now):
         if _moves(world, path, draft, f):
             path.changes.append((draft.kind, f))
     world.commit(path, draft.kind, draft.slot, dict(draft.leaves), draft.writer)
@@ -76,10 +76,12 @@ def finish(world: World, path: Path, draft: Draft, span: Span) -> None:
 
 def _moves(world: World, path: Path, draft: Draft, name: str) -> bool:
     """Whether this field changes; told apart only for kinds with a waived field, where it matters which."""
-    waived = any(w.kind == draft.kind for w in world.check.waives)
-    if not waived or name == "*" or draft.old is None or name in draft.now:
+    if name == "*" or draft.old is None or name in draft.now:
         return True
-    return path.branch(differing((draft.old_leaves, draft.leaves), name, world.terms(path, None)))
+    moved = path.resolve(differing((draft.old_leaves, draft.leaves), name, world.terms(path, None)))
+    if not any(w.kind == draft.kind for w in world.check.waives):
+        return moved is not world.g.false
+    return path.branch(moved)
 
 
 def _bump(world: World, draft: Draft, spec_changed: Node) -> None:

@@ -8,6 +8,7 @@ from dashpot.model import types as t
 from dashpot.model.automaton import Automaton, Call, End
 from dashpot.model.core import Node
 from dashpot.model.kernel import caches as c
+from dashpot.model.kernel.basis import of_local
 from dashpot.model.kernel.bodies import Run, Stop
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.flow import needed
@@ -34,7 +35,8 @@ def rest(
     """Leave the body at a node: its counter, and the locals that later nodes may read."""
     path.set(worker.pc, world.g.const(worker.places[point]))
     worker.reached.add(point)
-    for name in sorted(needed(body, stop.at)):
+    live = needed(body, stop.at)
+    for name in sorted(n for n in stop.env if n in live or of_local(n) in live):
         if name in stop.env:
             place(world, actor, worker, name).save(path, stop.env[name])
 
@@ -42,7 +44,8 @@ def rest(
 def resume(world: World, path: Path, actor: Actor, worker: Worker, body: Automaton, at: int) -> Env:
     """The locals as they were left."""
     env = world.env(actor)
-    for name in sorted(needed(body, at)):
+    live = needed(body, at)
+    for name in sorted(live | {n for n in worker.locals if of_local(n) in live}):
         world.loaded.add((actor.name, name))
         if name in worker.locals:
             env[name] = place(world, actor, worker, name).load(path)

@@ -17,10 +17,14 @@ from dashpot.model.types import Type
 
 @define(eq=False)
 class Scalar:
-    """A bool, number, enum member (its index), time (its age), symbol or name (its index in the world's table)."""
+    """A bool, number, enum member (its index), time (its age), symbol or name (its index in the world's table).
+
+    `fresh`: where it is now() of this very step, which is another moment than any that is stored (None: nowhere).
+    """
 
     node: Node
     type: Type
+    fresh: Node | None = None
 
 
 @define(eq=False)
@@ -110,7 +114,7 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
         return other
     match then, other:
         case Scalar(), Scalar():
-            return Scalar(g.ite(test, then.node, other.node), then.type)
+            return Scalar(g.ite(test, then.node, other.node), then.type, _fresh(g, test, then, other))
         case Nothing(), Nothing():
             return then
         case Nothing(), Maybe():
@@ -144,6 +148,12 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
             return OneOf(mine_ + [(g.and_(g.not_(test), c), o) for c, o in choices(g, other)])
         case _:
             raise TypeError(f"no common shape of {type(then).__name__} and {type(other).__name__}")
+
+
+def _fresh(g: Graph, test: Node, then: Scalar, other: Scalar) -> Node | None:
+    if then.fresh is None and other.fresh is None:
+        return None
+    return g.ite(test, then.fresh or g.false, other.fresh or g.false)
 
 
 def _entry(g: Graph, test: Node, then: Table, other: Table, key: int) -> tuple[Node, Value]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from attrs import define
 
-from dashpot.model import expr as e
 from dashpot.model import types as t
 from dashpot.model.automaton import Call, Operation
 from dashpot.model.core import Node
 from dashpot.model.expr import Assignment
 from dashpot.model.kernel import incarnations, lost, ownership
 from dashpot.model.kernel.equality import contains, equal
-from dashpot.model.kernel.fields import assign, dotted
+from dashpot.model.kernel.fields import assign, dotted, merged
 from dashpot.model.kernel.folds import only
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Path
@@ -160,6 +159,8 @@ def _fill(
     if not path.branch(world.g.and_(*[ok for _, _, ok in values])):
         return False
     for f, value, _ in values:
+        if call.dialect == "strategic":
+            value = merged(world.schema, draft.kind, draft.leaves, f.path, value)
         outside = _outside(world, draft, f, value)
         overflow = assign(terms, draft.kind, draft.leaves, f.path, value, env)
         about, what = (
@@ -171,7 +172,7 @@ def _fill(
         if f.path[0] not in ("name", "generateName"):
             if draft.fields != ["*"]:
                 draft.fields.append(dotted(f.path))
-            if _says_now(f.value):
+            if path.branch(_moment(world, value)):
                 draft.now.add(dotted(f.path))
             path.detail.append(f"{dotted(f.path)} = {world.schema.show(value)}")
     return True
@@ -186,8 +187,12 @@ def _outside(world: World, draft: Draft, f: Assignment, value: Value) -> Node:
     return fit(world.schema, draft.kind, path, value.node, own)
 
 
-def _says_now(x: e.Expr) -> bool:
-    return isinstance(x, e.Builtin) and x.op == "now"
+def _moment(world: World, value: Value) -> Node:
+    """Where a value is now() of this step."""
+    if isinstance(value, Maybe):
+        return world.g.and_(value.some, _moment(world, value.value))
+    fresh = value.fresh if isinstance(value, Scalar) else None
+    return world.g.false if fresh is None else fresh
 
 
 # ---------------------------------------------------------------------- writes to an object
@@ -246,9 +251,8 @@ def _change(
     """update and the patches."""
     draft = draft_of(world, path, call.verb, copy, writer)
     if call.verb == "update" and call.force:
-        sides = ("spec", "status") if call.side == "meta" else (call.side,)
         for leaf in draft.leaves:
-            if leaf.split(".")[0] in sides and leaf not in ("present", "incarnation"):
+            if _sent(leaf, call.side):
                 draft.leaves[leaf] = copy.read(leaf)
     if call.dialect == "json":
         failed = _json_patch(world, path, terms, draft, call.ops, env, call)
@@ -257,10 +261,18 @@ def _change(
     elif not _fill(world, path, terms, draft, call.fields, env, call):
         return UNDEFINED, None
     if not call.guard and (call.verb == "patch" or call.force):
-        lost.watch(world, path, writer, call, draft, copy)
+        lost.watch(world, path, writer, call, draft, copy, env)
     ownership.updated(world, path, draft, writer)
     outcome = submit(world, path, draft, call.span)
     return outcome, draft.copy(world)
+
+
+def _sent(leaf: str, side: str) -> bool:
+    """Whether an update of one side sends this leaf of what was read: metadata goes with the spec."""
+    head = leaf.split(".")[0]
+    if side == "status":
+        return head == "status"
+    return head in ("spec", "owner", "finalizers", "labels", "annotations")
 
 
 def _json_patch(
@@ -271,9 +283,13 @@ def _json_patch(
     for op in ops:
         now = draft.copy(world)
         current = _at(terms, now, op)
+        if op.op in ("remove", "replace") and isinstance(current, Maybe) and not path.branch(current.some, op.span):
+            return "Invalid"
         if op.op == "remove":
-            empty: Value = Items([], []) if isinstance(current, Items) else Nothing()
-            assign(terms, draft.kind, draft.leaves, op.path, empty, env)
+            default = new_leaves(world, path, draft.kind)
+            for leaf in draft.leaves:
+                if leaf == dotted(op.path) or leaf.startswith(dotted(op.path) + "."):
+                    draft.leaves[leaf] = default[leaf]
         else:
             assert op.value is not None
             value, ok = terms.value(op.value, env)
@@ -306,8 +322,10 @@ def _at(terms: Terms, copy: Object, op: Operation) -> Value:
 def _bind(
     world: World, path: Path, writer: Writer, call: Call, env: Env, terms: Terms, copy: Object
 ) -> tuple[str, Value | None]:
-    """A pod is bound once; the node need not exist (ruling 17)."""
+    """A pod is bound once, and not while it terminates; the node need not exist (ruling 17)."""
     draft = draft_of(world, path, "bind", copy, writer, ["spec.nodeName"])
+    if path.branch(world.g.ne(draft.leaves["deletionTimestamp"], world.g.const(0))):
+        return "Conflict", None
     bound = world.schema.side_field(draft.copy(world), "spec", "nodeName")
     if isinstance(bound, Maybe) and path.branch(bound.some):
         return "Conflict", None

@@ -81,6 +81,7 @@ class World:
     budgets: dict[str, int] = field(factory=dict)
     updates: list[Update] = field(factory=list)
     commits: dict[int, list[tuple[str, int, Node]]] = field(factory=dict)
+    kept: dict[int, frozenset[int]] = field(factory=dict)
     creations: dict[int, list[tuple[str, int]]] = field(factory=dict)
     fired: dict[tuple[str, Span], list[int]] = field(factory=dict)
     onwrite: list[Callable[[Path, World, Write], None]] = field(factory=list)
@@ -384,6 +385,7 @@ class World:
             index = len(self.updates)
             self.updates.append(Update(label, tuple(way.guard), way.assigned(), obligations))
             self.commits[index] = way.commits
+            self.kept[index] = frozenset(way.overlay)
             self.creations[index] = way.created
             if about is not None:
                 self.fired.setdefault(about, []).append(index)

@@ -143,6 +143,8 @@ def _style(result: Result) -> str:
 def footnotes(checked: Checked) -> list[str]:
     """What the verdict does not cover: bounds that were hit, lag that was not explored."""
     lines = [f"bound hit:  {bound}" for bound in checked.report.bounds]
+    if checked.report.never_fired:
+        lines.append(f"never fired here:  {', '.join(checked.report.never_fired)}")
     if checked.lag:
         lines.append(f"lag:  up to {checked.lag} undelivered changes a cache; what lags further behind is not explored")
     return ["  " + paint(line, "yellow" if line.startswith("bound") else "dim") for line in lines]
