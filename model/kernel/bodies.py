@@ -12,6 +12,7 @@ from attrs import define, field
 
 from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
 from dashpot.model.core import Node
+from dashpot.model.expr import Cached
 from dashpot.model.kernel.basis import note
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.fields import adapt, assign, replaced
@@ -23,8 +24,9 @@ from dashpot.model.kernel.pipeline import Draft
 from dashpot.model.kernel.terms import Env, Terms
 from dashpot.model.kernel.values import Items, Maybe, Object, OneOf, Value
 from dashpot.model.kernel.verbs import UNDEFINED, Answer, perform
+from dashpot.model.kernel.walk import parts
 from dashpot.model.kernel.world import Actor, World, Writer
-from dashpot.model.program import Admission
+from dashpot.model.program import Admission, Controller
 from dashpot.model.span import Span
 
 
@@ -111,6 +113,8 @@ class Run:
                     env[name] = self._keep(result)
                     note(self.world, env, name, value)
                     at = next_
+                    if own_step(self.actor, node) and not isinstance(self.body.nodes[at], End):
+                        return Stop(at, env)
                 case Assign():
                     if not self._assign(terms, node, env):
                         return self._panic(Stop(at, env), node.span)
@@ -279,6 +283,20 @@ class Run:
                 return g.and_(ok, self._silent(terms, node.next, {**env, name: result}, loop))
             case _:
                 return g.false
+
+
+def own_step(actor: Actor, node: object) -> bool:
+    """A cached read that is a step of its own: of a live cache, or beside other workers of the same controller.
+
+    With one worker and a lagging cache a delivery in between commutes, and the read runs with the next call.
+    """
+    decl = actor.decl
+    if not isinstance(node, Bind) or not isinstance(decl, Controller):
+        return False
+    reads = [p for p in parts(node.value) if isinstance(p, Cached)]
+    if decl.workers > 1:
+        return bool(reads)
+    return any(r.kind not in actor.caches or actor.caches[r.kind].mode == "live" for r in reads)
 
 
 # ---------------------------------------------------------------------- small bodies

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dashpot.model import types as t
-from dashpot.model.automaton import Automaton, Call, End
+from dashpot.model.automaton import Automaton, Bind, Call, End
 from dashpot.model.core import Node
 from dashpot.model.kernel import caches as c
 from dashpot.model.kernel.basis import of_local
-from dashpot.model.kernel.bodies import Run, Stop
+from dashpot.model.kernel.bodies import Run, Stop, own_step
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.flow import needed
 from dashpot.model.kernel.locals import Place, place
@@ -92,6 +92,8 @@ def describe(
         verb, span = call.verb, call.span
         object_ = answer.about or call.kind
         detail.append(answer.outcome if answer.outcome != "ok" else "")
+    elif stop.at >= 0:
+        verb = "read"
     elif isinstance(actor.decl, Controller):
         verb = "end"
     else:
@@ -124,7 +126,7 @@ def controller_steps(world: World, actor: Actor, timeouts: list[str]) -> None:
     decl = actor.decl
     assert isinstance(decl, Controller)
     bodies = {"reconcile": decl.reconcile, **({"gone": decl.gone} if decl.gone is not None else {})}
-    points = [(name, at) for name, body in bodies.items() for at in resting_points(body)]
+    points = [(name, at) for name, body in bodies.items() for at in resting_points(body, actor)]
     for worker in actor.workers:
         worker.places = {point: i + 1 for i, point in enumerate(points)}
         top = len(points)
@@ -153,14 +155,16 @@ def _line(body: Automaton, at: int) -> str:
     return str(span.line) if span is not NOWHERE else str(at)
 
 
-def resting_points(body: Automaton) -> list[int]:
-    """Nodes at which a body may wait: those behind a call."""
+def resting_points(body: Automaton, actor: Actor) -> list[int]:
+    """Nodes at which a body may wait: those behind a call, or behind a read that is a step of its own."""
     out: list[int] = []
     for node in body.nodes:
+        targets: list[int] = []
         if isinstance(node, Call):
-            for target in (node.next, *[h for _, h in node.handlers]):
-                if target not in out and not isinstance(body.nodes[target], End):
-                    out.append(target)
+            targets = [node.next, *[h for _, h in node.handlers]]
+        elif isinstance(node, Bind) and own_step(actor, node):
+            targets = [node.next]
+        out += [at for at in targets if at not in out and not isinstance(body.nodes[at], End)]
     return out
 
 
@@ -308,7 +312,7 @@ def action_steps(
     world: World, actor: Actor, actions: tuple[Action, ...], limits: dict[str, str], timeouts: list[str]
 ) -> None:
     """Each action for each combination of its parameters, then its later calls."""
-    points = [(a.name, at) for a in actions for at in resting_points(a.body)]
+    points = [(a.name, at) for a in actions for at in resting_points(a.body, actor)]
     worker = actor.workers[0]
     worker.places = {point: i + 1 for i, point in enumerate(points)}
     bodies = {a.name: a.body for a in actions}

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve
 
 from dashpot.model import types as t
-from dashpot.model.automaton import Operation
+from dashpot.model.automaton import Assign, Operation
 from dashpot.model.core import Graph
-from dashpot.model.expr import Assignment, Binary, Element, Expr, Literal, Member
+from dashpot.model.expr import Assignment, Binary, Const, Element, Expr, Literal, Member
 from dashpot.model.kernel import clock
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
@@ -136,7 +136,7 @@ def _mentioned(everything: Iterable[object]) -> set[str]:
         for p in parts(piece):
             if isinstance(p, Member):
                 out.add(p.name)
-            if isinstance(p, Assignment | Operation):
+            if isinstance(p, Assign | Assignment | Operation):
                 out |= {step for step in p.path if isinstance(step, str)}
             if isinstance(p, NoLostUpdates):
                 out |= set(p.path)
@@ -202,7 +202,7 @@ def _fill_tables(
     schema: Schema, naming: Naming, everything: list[object], run: list[object], given: list[GivenObject]
 ) -> None:
     finite = schema.finite
-    schema.finalizers = _finalizers(everything)
+    schema.finalizers = _finalizers(everything, finite.constants)
     schema.labels = _labels(everything)
     words = naming.all() | {n for info in schema.kinds.values() for n in info.names}
     words |= set(schema.finalizers) | set(schema.labels) | set(schema.kinds)
@@ -216,7 +216,7 @@ def _fill_tables(
     finite.returning = frozenset(k for k in schema.kinds if k in created(run) and k in removed)
 
 
-def _finalizers(everything: list[object]) -> list[str]:
+def _finalizers(everything: list[object], values: Values) -> list[str]:
     """Finalizers that anybody sets, tests or takes off."""
     out: list[str] = []
     how = {x.how for piece in everything for x in calls(piece)}
@@ -225,6 +225,7 @@ def _finalizers(everything: list[object]) -> list[str]:
         for p in parts(piece):
             if isinstance(p, Assignment) and p.path[:1] == ("finalizers",):
                 out += [x.value for x in parts(p.value) if isinstance(x, Literal) and isinstance(x.value, str)]
+                out += [str(values[x.name]) for x in parts(p.value) if isinstance(x, Const)]
     return list(dict.fromkeys(out))
 
 

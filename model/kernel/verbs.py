@@ -121,6 +121,7 @@ def _slot_for(world: World, path: Path, terms: Terms, call: Call, env: Env, writ
             here = equal(schema, value, Scalar(g.const(schema.name_index(call.kind, slot)), t.Name()))
             if path.branch(here):
                 return slot
+        world.spill(path, g.true, (call.kind, "name"), f"names of {call.kind}", call.span)
         return None
     rows = world.store[call.kind]
     for slot in range(info.size):
