@@ -139,6 +139,8 @@ class Finite:
                 return tuple(self.symbols) or ('""',)
             case t.Time():
                 old = self.oldest
+                if old == 0:
+                    return ("set",)  # nothing in the run asks how long ago
                 return (*(f"{i} tick{'s' * (i != 1)} ago" for i in range(old)), f"{old} ticks ago or more")
             case _:
                 return None

@@ -402,11 +402,10 @@ def _evict(world: World, path: Path, writer: Writer, call: Call, copy: Object) -
     As upstream (registry/core/pod/storage/eviction.go): a pod that is not running, or terminates already, costs
     nothing; a pod under two budgets is not evicted at all.
     """
-    error = "" if _free_to_go(world, path, copy) else _pay(world, path, writer, call, copy)
-    if error:
-        return error
     draft = draft_of(world, path, "evict", copy, writer)
-    error = _denied(world, path, draft)
+    error = _denied(world, path, draft)  # admission looks at the eviction, before a budget is asked
+    if not error and not _free_to_go(world, path, copy):
+        error = _pay(world, path, writer, call, copy)
     return error or remove(world, path, draft, call.how, call)
 
 
