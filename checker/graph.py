@@ -112,7 +112,7 @@ def _nodes(place: graphviz.Digraph, result: Quotient, group: Sequence[int]) -> N
         box = result.boxes[index]
         look = {"fillcolor": _FILLS[box.goal], "color": _RUN if box.run else _FAULT if box.lost else _FRAMES[box.goal]}
         look["penwidth"] = "3" if box.run else "1"
-        place.node(f"b{index}", label=_label(box, result.names), **look)
+        place.node(f"b{index}", label=_label(box, result), **look)
 
 
 def _frame(group: Sequence[Box]) -> dict[str, str]:
@@ -143,12 +143,12 @@ def actor_colors(bundles: Sequence[Bundle]) -> dict[str, str]:
     return {actor: _ACTORS[i % len(_ACTORS)] for i, actor in enumerate(actors)}
 
 
-def _label(box: Box, names: Sequence[str]) -> str:
-    """The values that are more than zero, and how many states look like this."""
+def _label(box: Box, result: Quotient) -> str:
+    """The values that were asked for or are more than zero, and how many states look like this."""
     rows = [
         f"{_escaped(name)} <B>{_escaped(value)}</B>"
-        for name, value in zip(names, box.values, strict=True)
-        if value not in _ZEROS or all(v in _ZEROS for v in box.values)
+        for name, value in zip(result.names, box.values, strict=True)
+        if name in result.shown or value not in _ZEROS or all(v in _ZEROS for v in box.values)
     ]
     start = f'<FONT COLOR="{_SOFT}" POINT-SIZE="9">start</FONT><BR/>' if box.start else ""
     states = f"{box.states:,} state{'s' * (box.states != 1)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
 from typing import TypeAlias
 
@@ -25,8 +25,14 @@ from dashpot.model.system import Goal, Label, System
 LIMIT = 400
 """Boxes that a picture may have at most."""
 
+FOCUSED = 20_000
+"""Boxes from which those around a run may be taken."""
+
 View: TypeAlias = Sequence[tuple[str, Node]]
 """The terms that states are told apart by, each with the name that the boxes give it."""
+
+Words: TypeAlias = Mapping[str, Sequence[str]]
+"""By the name of a term: what its values 0, 1, … are called. Boxes show such a term whatever its value is."""
 
 
 class TooFine(Exception):
@@ -72,7 +78,10 @@ class Bundle:
 
 @frozen
 class Quotient:
-    """Boxes and bundles; `names` of the view's terms, `goal` by name, `hidden` boxes that a focus left out."""
+    """Boxes and bundles; `names` of the view's terms, `goal` by name, `hidden` boxes that a focus left out.
+
+    shown   names of the terms whose values boxes show even where they are zero or false
+    """
 
     names: tuple[str, ...]
     boxes: tuple[Box, ...]
@@ -82,16 +91,20 @@ class Quotient:
     transitions: int
     complete: bool
     hidden: int = 0
+    shown: frozenset[str] = frozenset()
 
 
-def quotient(space: Space, view: View, goal: Goal | None = None) -> Quotient:
+def quotient(
+    space: Space, view: View, goal: Goal | None = None, words: Words | None = None, limit: int = LIMIT
+) -> Quotient:
     """The quotient of an explored space by a view; the space must have kept its graph.
 
-    Raises TooFine above LIMIT boxes. With symmetry on, a view must not name single objects: the states are
+    Raises TooFine above `limit` boxes. With symmetry on, a view must not name single objects: the states are
     representatives.
     """
     system = space.backend.system
-    where, keys = _boxes(space, view)
+    words = words or {}
+    where, keys = _boxes(space, view, limit)
     flows = _flows(space, where, len(keys))
     goals = _goals(space, where, len(keys), goal)
     counts = Counter(where)
@@ -99,7 +112,7 @@ def quotient(space: Space, view: View, goal: Goal | None = None) -> Quotient:
     component, bottoms = _components(system, flows, len(keys))
     boxes = tuple(
         Box(
-            tuple(value_text(node, value, system) for (_, node), value in zip(view, key, strict=True)),
+            tuple(_text(term, value, system, words) for term, value in zip(view, key, strict=True)),
             counts[i],
             i == where[0],
             goals[i],
@@ -112,11 +125,17 @@ def quotient(space: Space, view: View, goal: Goal | None = None) -> Quotient:
     name = "" if goal is None else f"{goal.property} for {goal.about}" if goal.about else goal.property
     bundles = _bundles(system, flows, len(keys))
     return Quotient(
-        tuple(n for n, _ in view), boxes, bundles, name, len(space.states), space.transitions, space.complete
-    )
+        tuple(n for n, _ in view), boxes, bundles, name, len(space.states), space.transitions, space.complete,
+        shown=frozenset(words),
+    )  # fmt: skip
 
 
-def _boxes(space: Space, view: View) -> tuple[array[int], list[tuple[int, ...]]]:
+def _text(term: tuple[str, Node], value: int, system: System, words: Words) -> str:
+    name, node = term
+    return words[name][value] if name in words else value_text(node, value, system)
+
+
+def _boxes(space: Space, view: View, limit: int) -> tuple[array[int], list[tuple[int, ...]]]:
     """The box of each state, and the values of each box, in the order in which the search met them."""
     tests = space.backend.predicates([node for _, node in view])
     columns: list[Iterable[int]] = [map(test, space.states) for test in tests]
@@ -125,7 +144,7 @@ def _boxes(space: Space, view: View) -> tuple[array[int], list[tuple[int, ...]]]
     for key in zip(*columns, strict=True) if columns else repeat((), len(space.states)):
         place = places.get(key)
         if place is None:
-            if len(places) == LIMIT:
+            if len(places) == limit:
                 raise TooFine(_advice(space, view))
             place = places[key] = len(places)
         where.append(place)
@@ -230,19 +249,24 @@ def _bundles(system: System, flows: dict[tuple[int, int], Counter[int]], boxes: 
     )
 
 
-def followed(result: Quotient, space: Space, view: View, states: Iterable[Sequence[int]], radius: int) -> Quotient:
+def followed(
+    result: Quotient, space: Space, view: View, states: Iterable[Sequence[int]], radius: int, words: Words | None = None
+) -> Quotient:
     """Only the boxes within `radius` bundles of a run, with the run marked; `states` are its unpacked states.
 
-    Raises KeyError when the run leads through no box of this space: it belongs to another.
+    Raises KeyError when the run leads through no box of this space: it belongs to another. TooFine when even what is
+    near the run are more than LIMIT boxes.
     """
     system = space.backend.system
     by_values = {box.values: i for i, box in enumerate(result.boxes)}
     walk = []
     for values in states:
-        key = tuple(value_text(node, evaluate(node, values.__getitem__), system) for _, node in view)
+        key = tuple(_text(term, evaluate(term[1], values.__getitem__), system, words or {}) for term in view)
         walk.append(by_values[key])
     steps = set(pairwise(walk))
     near = _around(result.bundles, walk, radius)
+    if len(near) > LIMIT:
+        raise TooFine(f"{_advice(space, view)}; around this run are {len(near)}: take a smaller --radius")
     return _kept(result, near, set(walk), steps)
 
 

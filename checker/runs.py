@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,9 +22,12 @@ from dashpot.checker.story import Story
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.system import System
 
-VERSION = 1
+VERSION = 2
 FOLDER = Path(".dashpot") / "runs"
 MAX_BYTES = 32 * 1024 * 1024
+LAST = "last"
+"""The run that was saved last, whatever its id."""
+
 SHORT = 4
 """Shortest id: four hexadecimal digits, more where that many are taken."""
 
@@ -51,6 +54,7 @@ class Run:
     spec          path of the spec as it was given
     spec_hash     SHA-256 of the text of the spec, hexadecimal: tells whether it has changed since
     check, property, kind   what was violated, and how
+    settings      what overruled the scope of the check, as it was given: `MAX=3`
     seed          seed of the search; None where it drew nothing
     columns       one a cell; `states` hold their values
     labels        one line a step
@@ -69,6 +73,7 @@ class Run:
     labels: tuple[str, ...]
     loop: int | None
     story: Story
+    settings: tuple[str, ...] = ()
     dashpot: int = VERSION
     id: str = field(default="")
 
@@ -83,8 +88,9 @@ def text_hash(text: str) -> str:
 
 
 def run_of(
-    system: System, violated: Violated, story: Story, *, spec: str, text: str, check: str, seed: int | None = None
-) -> Run:
+    system: System, violated: Violated, story: Story, *, spec: str, text: str, check: str, seed: int | None = None,
+    settings: Sequence[str] = (),
+) -> Run:  # fmt: skip
     """A violation as a run. `text` is the spec's text, of which only the hash is kept beside the quoted files."""
     trace = retrace(system, violated.trace)
     updates = [system.updates[i].label for i in trace.steps]
@@ -101,6 +107,7 @@ def run_of(
         labels=tuple(" ".join(p for p in (u.actor, u.action, u.verb, u.object, *u.detail) if p) for u in updates),
         loop=trace.loop,
         story=evolve(story, replay=""),
+        settings=tuple(settings),
     )
     return evolve(run, id=_identity(run))
 
@@ -122,6 +129,8 @@ def save(run: Run, folder: Path = FOLDER) -> str:
         target = folder / f"{run.id}.json"
         if not (target.exists() and target.read_bytes() == data):
             _write(target, data)
+        else:
+            os.utime(target)  # found again: now it is the last one
         return short(run.id, folder)
     except OSError as error:
         raise RunError(f"cannot keep the run in {folder}: {error.strerror or error}") from error
@@ -159,8 +168,21 @@ def ids(folder: Path = FOLDER) -> list[str]:
     return sorted(n for n in names if re.fullmatch(r"[0-9a-f]{64}", n))
 
 
+def last(folder: Path = FOLDER) -> str:
+    """The full id of the run that was saved last. Raises RunError when there is none."""
+    times = {}
+    for id in ids(folder):
+        try:
+            times[id] = (folder / f"{id}.json").stat().st_mtime_ns
+        except OSError:  # removed meanwhile
+            continue
+    if not times:
+        raise RunError(f"there is no run in {folder} yet: `dashpot check` saves one for each violation")
+    return max(times, key=lambda id: (times[id], id))
+
+
 def load(name: str, folder: Path = FOLDER) -> Run:
-    """The run with this id or unique prefix of one, or in the file of this path. Raises RunError."""
+    """The run with this id or unique prefix of one, the `last` one, or that in the file of this path. Raises RunError."""
     path = Path(name) if name.endswith(".json") else folder / f"{_resolve(name, folder)}.json"
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -172,6 +194,8 @@ def load(name: str, folder: Path = FOLDER) -> Run:
 
 
 def _resolve(name: str, folder: Path) -> str:
+    if name == LAST:
+        return last(folder)
     prefix = name.lower()
     if not re.fullmatch(r"[0-9a-f]{4,64}", prefix):
         raise RunError(f"`{name}` is no run: `check` names each run by {SHORT} or more hexadecimal digits")

@@ -13,7 +13,7 @@ from dashpot.model.kernel.furnish import furnish
 from dashpot.model.kernel.goals import goals
 from dashpot.model.kernel.specialise import specialised
 from dashpot.model.kernel.stepping import delivery_steps, resync_steps
-from dashpot.model.kernel.tables import constants, generations_counted, pieces
+from dashpot.model.kernel.tables import constants, pieces
 from dashpot.model.kernel.widen import Ranges, Widen, attempts
 from dashpot.model.kernel.world import World
 from dashpot.model.program import Check, Program
@@ -116,7 +116,7 @@ def system(world: World) -> System:
 
 def _ranked(world: World) -> list[list[int]]:
     """Generations of which only the order is looked at; where one is compared with a number, they count."""
-    if generations_counted(pieces(world.program, world.check)):
+    if not world.ranked:
         return []
     return list(world.layout.generations.values())
 

@@ -13,6 +13,7 @@ from dashpot.model.core import Node
 from dashpot.model.kernel.layout import Layout, Reference, Row, copy_of, read_row
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.values import Object
+from dashpot.model.kernel.walk import parts
 from dashpot.model.program import Index, Wake
 
 
@@ -137,7 +138,7 @@ def clear(path: Path, layout: Layout, cache: Cache) -> None:
 def put(path: Path, layout: Layout, cache: Cache, change: Change) -> None:
     """Append a change, or merge it into the last one of the same key. There is room (see `overflowing`)."""
     g = layout.g
-    merge = mergeable(path, layout, cache, change.slot)
+    merge = mergeable(path, layout, cache, change.slot, change.leaves["present"])
     count = path.get(cache.count)
     before = {i: {c: path.get(c) for c in cells_of(entry)} for i, entry in enumerate(cache.entries)}
     for i, entry in enumerate(cache.entries):
@@ -166,25 +167,31 @@ class Change:
     own: list[Node]
 
 
-def mergeable(path: Path, layout: Layout, cache: Cache, slot: int) -> Node:
-    """The last undelivered change is of this key, and no handler has to see each change of the kind."""
+def mergeable(path: Path, layout: Layout, cache: Cache, slot: int, present: Node) -> Node:
+    """The last undelivered change is of this key, and nothing has to see each change of the kind.
+
+    Handlers do, and keys that are found at delivery (ruling 13): the version in between may have keys of its own, and
+    one that came and went owes them, too.
+    """
     g = layout.g
-    if cache.indexes:
+    late = [wake for wake in cache.wakes if is_late(wake)]
+    if cache.indexes or any(map(_looks_at_versions, late)):
         return g.false
     count = path.get(cache.count)
-    return g.or_(
+    last = g.or_(
         *[
             g.and_(g.eq(count, g.const(i + 1)), g.eq(path.get(entry.slot), g.const(slot)))
             for i, entry in enumerate(cache.entries)
         ]
     )
+    return g.and_(last, present) if late else last
 
 
-def overflowing(path: Path, layout: Layout, cache: Cache, slot: int) -> Node:
+def overflowing(path: Path, layout: Layout, cache: Cache, slot: int, present: Node) -> Node:
     """The list is full and the change cannot be merged: the oldest is delivered with the write."""
     g = layout.g
     full = g.eq(path.get(cache.count), g.const(len(cache.entries)))
-    return g.and_(full, g.not_(mergeable(path, layout, cache, slot)))
+    return g.and_(full, g.not_(mergeable(path, layout, cache, slot, present)))
 
 
 def row_leaves(layout: Layout, path: Path, row: Row) -> dict[str, Node]:
@@ -192,8 +199,15 @@ def row_leaves(layout: Layout, path: Path, row: Row) -> dict[str, Node]:
     return {leaf: read_row(layout.g, path, row, leaf) for leaf in row}
 
 
-def reads_cache(term: object) -> bool:
-    """A key term that must wait for delivery: it reads memory or another cache (ruling 13)."""
-    from dashpot.model.kernel.walk import parts
+def is_late(wake: Wake) -> bool:
+    """Its keys wait for delivery: they read memory or another cache (ruling 13)."""
+    return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in parts(wake.keys))
 
-    return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in parts(term))
+
+def _looks_at_versions(wake: Wake) -> bool:
+    """Its filter or its keys look at more of the changed object than the name, which all versions share."""
+    named = locals_ = 0
+    for p in parts(wake.keys):
+        locals_ += isinstance(p, e.Local) and p.name in (wake.var, "old")
+        named += isinstance(p, e.Member) and p.name == "name" and isinstance(p.base, e.Local) and p.base.name == wake.var
+    return wake.when is not None or locals_ != named

@@ -11,7 +11,7 @@ from dashpot.model.kernel.goals import watch_writes
 from dashpot.model.kernel.layout import Layout
 from dashpot.model.kernel.start import begin
 from dashpot.model.kernel.stepping import action_steps, controller_steps
-from dashpot.model.kernel.tables import declarations, on, place_of, schema_of
+from dashpot.model.kernel.tables import declarations, generations_counted, on, pieces, place_of, schema_of
 from dashpot.model.kernel.values import Scalar, Value
 from dashpot.model.kernel.walk import calls, parts
 from dashpot.model.kernel.widen import Ranges, widen_fields
@@ -26,6 +26,7 @@ def furnish(program: Program, check: Check, widened: Ranges) -> World:
     schema.prepare()
     world = World(program, check, schema, Layout(schema))
     world.widened = widened
+    world.ranked = not generations_counted(pieces(program, check))
     layout = world.layout
     written = _written(program, check)
     for kind, info in schema.kinds.items():

@@ -40,7 +40,7 @@ class Layout:
 
     ages        (cell, first value that is an age): every tick these grow
     references  kind → copies that carry the incarnation of an object of that kind
-    generations (kind, slot) → cells that hold a generation of that object
+    generations kind → cells that hold a generation of one of its objects ("": of any kind, where they meet)
     currency    kind → [(slot cell or None, fixed slot, current cell)]: cleared by a write to the object
     """
 
@@ -48,7 +48,7 @@ class Layout:
     cells: list[Cell] = field(factory=list)
     ages: list[tuple[int, int]] = field(factory=list)
     references: dict[str, list[Reference]] = field(factory=dict)
-    generations: dict[tuple[str, int], list[int]] = field(factory=dict)
+    generations: dict[str, list[int]] = field(factory=dict)
     owner_references: list[tuple[int, int]] = field(factory=list)
     currency: dict[str, list[tuple[int | None, int, int]]] = field(factory=dict)
 
@@ -98,8 +98,8 @@ class Layout:
             if leaf.dims or leaf.ref:
                 self.amend(row[leaf.path], dims=leaf.dims, ref=leaf.ref, base=leaf.base)
                 self.amend(row[leaf.path], family=prefix + leaf.family if leaf.family else "")
-            if leaf.ranked and self.schema.info(kind).size == 1:
-                self.generations.setdefault((kind, 0), []).append(row[leaf.path])
+            if leaf.ranked:
+                self.generations.setdefault("" if self.schema.crossing else kind, []).append(row[leaf.path])
             age = self.age_base(kind, leaf)
             if age is not None:
                 self.ages.append((row[leaf.path], age))

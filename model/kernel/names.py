@@ -13,7 +13,7 @@ from dashpot.model import types as t
 from dashpot.model.automaton import Assign, Automaton, Bind, Call, Loop
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel.walk import automata, calls, parts
-from dashpot.model.program import Controller, GivenObject, Process
+from dashpot.model.program import Controller, GivenObject, Process, Resource
 
 MOST_NAMES = 200
 MOST_ROUNDS = 12
@@ -89,6 +89,9 @@ class Naming:
             for f in piece.memory:
                 if f.default is not None:
                     self.memory.setdefault(f.name, set()).update(self.elements(f.default))
+        if isinstance(piece, Resource):
+            for side, declared in (("spec", piece.spec), ("status", piece.status)):
+                self._assignments(piece.kind, [((side, f.name), f.default) for f in declared if f.default is not None])
 
     def _body(self, body: Automaton) -> None:
         for node in body.nodes:

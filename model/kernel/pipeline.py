@@ -12,8 +12,9 @@ from dashpot.model.automaton import Assign
 from dashpot.model.core import Node
 from dashpot.model.kernel.fields import differing
 from dashpot.model.kernel.path import Path
+from dashpot.model.kernel.schema import GRACE_OVER
 from dashpot.model.kernel.terms import Env
-from dashpot.model.kernel.values import Object
+from dashpot.model.kernel.values import Maybe, Object
 from dashpot.model.kernel.world import World, Write, Writer
 from dashpot.model.program import Admission
 from dashpot.model.span import Span
@@ -60,7 +61,7 @@ def finish(world: World, path: Path, draft: Draft, span: Span) -> None:
     g = world.g
     if draft.old is not None:
         spec_changed = differing((draft.old_leaves, draft.leaves), "spec", world.terms(path, None))
-        _bump(world, draft, spec_changed)
+        bump(world, path, draft, spec_changed)
     _remove_if_free(world, path, draft)
     gone = path.resolve(draft.leaves["present"]) is g.false
     verb = draft.verb
@@ -84,11 +85,16 @@ def _moves(world: World, path: Path, draft: Draft, name: str) -> bool:
     return path.branch(moved)
 
 
-def _bump(world: World, draft: Draft, spec_changed: Node) -> None:
-    g = world.g
-    top = world.schema.finite.highest_generation
+def bump(world: World, path: Path, draft: Draft, test: Node) -> None:
+    """The generation grows where `test` holds; a number too large to be told apart is a bound."""
+    g, top = world.g, world.schema.finite.highest_generation
     now = draft.leaves["generation"]
-    draft.leaves["generation"] = g.ite(spec_changed, g.min_(g.add(now, g.const(1)), g.const(top)), now)
+    if not world.ranked:
+        about = (world.schema.object_text(draft.kind, draft.slot), "generation")
+        world.spill(
+            path, g.and_(test, g.eq(now, g.const(top))), about, f"generations of {draft.kind}", world.check.span
+        )
+    draft.leaves["generation"] = g.ite(test, g.min_(g.add(now, g.const(1)), g.const(top)), now)
 
 
 def _remove_if_free(world: World, path: Path, draft: Draft) -> None:
@@ -98,10 +104,23 @@ def _remove_if_free(world: World, path: Path, draft: Draft) -> None:
     g = world.g
     held = held_by_finalizers(world, draft.leaves)
     was_held = held_by_finalizers(world, draft.old_leaves)
-    freed = path.resolve(g.and_(g.ne(draft.leaves["deletionTimestamp"], g.const(0)), was_held, g.not_(held)))
+    ending = g.and_(
+        g.ne(draft.leaves["deletionTimestamp"], g.const(0)), g.not_(in_grace(world, draft.old, draft.leaves))
+    )
+    freed = path.resolve(g.and_(ending, was_held, g.not_(held)))
     if freed is not g.false and path.branch(freed):
         draft.leaves["present"] = g.false
         draft.fields.append("*")
+
+
+def in_grace(world: World, copy: Object, leaves: dict[str, Node]) -> Node:
+    """A bound pod whose kubelet has not stopped it yet (registry/generic/registry/store.go: grace must be 0)."""
+    g, schema = world.g, world.schema
+    if not schema.graceful(schema.info(copy.kind)):
+        return g.false
+    bound = schema.side_field(copy, "spec", "nodeName")
+    assert isinstance(bound, Maybe)
+    return g.and_(bound.some, g.not_(leaves[GRACE_OVER])) if GRACE_OVER in leaves else bound.some
 
 
 def held_by_finalizers(world: World, leaves: dict[str, Node]) -> Node:
@@ -172,7 +191,9 @@ def admit(world: World, path: Path, draft: Draft, mutating: bool) -> str:
 
 
 def _hooked(hook: Admission, draft: Draft) -> bool:
-    return hook.kind == draft.kind and (draft.verb in hook.verbs or "write" in hook.verbs)
+    """For the API server a patch and an apply are updates too."""
+    verbs = {draft.verb, "write"} | ({"update"} if draft.verb in ("patch", "apply") else set())
+    return hook.kind == draft.kind and not verbs.isdisjoint(hook.verbs)
 
 
 def _mutates(hook: Admission) -> bool:

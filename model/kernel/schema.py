@@ -11,6 +11,9 @@ from dashpot.model.kernel.domain import Finite, Leaf
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, OneOf, Owner, Record, Scalar, Table, Value
 from dashpot.model.program import Field, Resource
 
+GRACE_OVER = "graceOver"
+"""Leaf of pods that also have finalizers: their kubelet has stopped them (deletionGracePeriodSeconds is 0)."""
+
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
@@ -37,12 +40,18 @@ class KindInfo:
 
 @define
 class Schema:
-    """All kinds, and the finite tables they share."""
+    """All kinds, and the finite tables they share.
+
+    crossing         generations of different kinds are compared or copied from one to another
+    pinned           numbers that count: they are not widened any more
+    declared_ranges  what a widened field was declared as
+    """
 
     finite: Finite
     kinds: dict[str, KindInfo]
     finalizers: list[str] = field(factory=list)
     labels: list[str] = field(factory=list)
+    crossing: bool = False
     pinned: set[tuple[str, object, str]] = field(factory=set)
     declared_ranges: dict[tuple[str, str], tuple[int, int]] = field(factory=dict)
 
@@ -58,12 +67,19 @@ class Schema:
         out += [Leaf(f"finalizers.{name}", 0, 1, ("no", "yes")) for name in self.finalizers]
         for section in ("labels", "annotations"):
             out += [leaf for key in self.labels for leaf in f.leaves(t.Optional(t.Opaque()), f"{section}.{key}")]
+        if self.finalizers and self.graceful(info):
+            out.append(Leaf(GRACE_OVER, 0, 1, ("no", "yes")))
         out += f.leaves(t.Generation(), "generation")
         out += f.leaves(t.Time(), "creationTimestamp")
         for side in ("spec", "status"):
             for decl in info.declared(side):
                 out += f.leaves(decl.type, f"{side}.{decl.name}", decl.span)
         return out
+
+    @staticmethod
+    def graceful(info: KindInfo) -> bool:
+        """Pods that can be bound stay for a grace period when deleted (ruling 17)."""
+        return info.resource.kind == "Pod" and any(f.name == "nodeName" for f in info.resource.spec)
 
     # ------------------------------------------------------------------ names
     def info(self, kind: str) -> KindInfo:

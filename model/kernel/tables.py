@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve
 
 from dashpot.model import types as t
-from dashpot.model.automaton import Assign, Operation
+from dashpot.model.automaton import Assign, Call, Operation
 from dashpot.model.core import Graph
-from dashpot.model.expr import Assignment, Binary, Const, Element, Expr, Literal, Member
+from dashpot.model.expr import Assignment, Binary, Const, Element, Expr, Literal, Local, Member, Memory
 from dashpot.model.kernel import clock
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
@@ -20,7 +20,18 @@ from dashpot.model.kernel.terms import Look, Terms
 from dashpot.model.kernel.values import Scalar
 from dashpot.model.kernel.walk import calls, kinds_named, parts
 from dashpot.model.kernel.world import Declaration
-from dashpot.model.program import Admission, Check, Environment, GivenObject, NoLostUpdates, Program, Resource
+from dashpot.model.program import (
+    Admission,
+    Check,
+    Controller,
+    Environment,
+    Field,
+    GivenObject,
+    NoLostUpdates,
+    Process,
+    Program,
+    Resource,
+)
 
 Values = dict[str, int | bool | str]
 Scope = dict[str, int | bool | str | tuple[str, ...]]
@@ -76,6 +87,35 @@ def generations_counted(everything: list[object]) -> bool:
     return False
 
 
+def generations_cross(everything: list[object]) -> bool:
+    """Whether generations of different kinds meet: in memory, in a comparison, in a field of another kind."""
+    for piece in everything:
+        for p in parts(piece):
+            if isinstance(p, Field) and isinstance(p.type, t.Generation) and isinstance(piece, Controller | Process):
+                return True
+            if isinstance(p, Binary) and isinstance(p.left.type, t.Generation):
+                if len(_generation_kinds(p)) != 1:
+                    return True
+            if isinstance(p, Call):
+                for f in p.fields:
+                    if isinstance(f.value.type, t.Generation) and _generation_kinds(f.value) != {p.kind}:
+                        return True
+    return False
+
+
+def _generation_kinds(x: Expr) -> set[str]:
+    """Kinds whose objects the generations in a term come from ("" where it is not plain)."""
+    out: set[str] = set()
+    for p in parts(x):
+        if isinstance(p, Member) and isinstance(p.type, t.Generation):
+            base = p.base.base if isinstance(p.base, Member) and p.base.name in ("spec", "status") else p.base
+            ty = base.type.inner if isinstance(base.type, t.Optional) else base.type
+            out.add(ty.kind if isinstance(ty, t.Object) else "")
+        elif isinstance(p, Local | Memory) and isinstance(p.type, t.Generation):
+            out.add("")
+    return out
+
+
 def place_of(decl: Declaration) -> str | None:
     """The enum or kind at whose members or objects instances of an actor stand."""
     place = None if isinstance(decl, Environment) else decl.place
@@ -112,6 +152,7 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     finite.longest_list += max((n for what, n in raised.items() if not what.endswith(" slots")), default=0)
     sizes = {k: _size(k, scope, given) + raised.get(f"{k} slots", 0) for k in kinds}
     naming = _naming(everything + [resources[k] for k in kinds], values, schema, sizes, given, finite.symbols)
+    schema.crossing = generations_cross(everything)
     _slots(schema, naming, given, sizes, created(run))
     _fill_tables(schema, naming, everything, run, given)
     return schema, given
@@ -202,7 +243,7 @@ def _fill_tables(
     schema: Schema, naming: Naming, everything: list[object], run: list[object], given: list[GivenObject]
 ) -> None:
     finite = schema.finite
-    schema.finalizers = _finalizers(everything, finite.constants)
+    schema.finalizers = _finalizers(everything, finite.constants, naming)
     schema.labels = _labels(everything)
     words = naming.all() | {n for info in schema.kinds.values() for n in info.names}
     words |= set(schema.finalizers) | set(schema.labels) | set(schema.kinds)
@@ -212,12 +253,12 @@ def _fill_tables(
     finite.owner_texts = [f"{k} {schema.kinds[k].names[s]}" for k, s in finite.owners]
     removed = deleted(run) | {g.kind for g in given if any(i.path[0] == "owner" for i in g.items)}
     for piece in run:
-        removed |= {x.kind for x in calls(piece) if any(f.path[0] in ("owner", "finalizers") for f in x.fields)}
+        removed |= {x.kind for x in calls(piece) if any(f.path[0] in ("owner", "finalizers") for f in (*x.fields, *x.ops))}
     finite.returning = frozenset(k for k in schema.kinds if k in created(run) and k in removed)
 
 
-def _finalizers(everything: list[object], values: Values) -> list[str]:
-    """Finalizers that anybody sets, tests or takes off."""
+def _finalizers(everything: list[object], values: Values, naming: Naming) -> list[str]:
+    """Finalizers that anybody sets or takes off: named on the spot, or by way of locals, memory and other fields."""
     out: list[str] = []
     how = {x.how for piece in everything for x in calls(piece)}
     out += [FOREGROUND] * ("foreground" in how) + [ORPHAN] * ("orphan" in how)
@@ -226,6 +267,9 @@ def _finalizers(everything: list[object], values: Values) -> list[str]:
             if isinstance(p, Assignment) and p.path[:1] == ("finalizers",):
                 out += [x.value for x in parts(p.value) if isinstance(x, Literal) and isinstance(x.value, str)]
                 out += [str(values[x.name]) for x in parts(p.value) if isinstance(x, Const)]
+    for (_, where), texts in sorted(naming.fields.items()):
+        if where == "finalizers":
+            out += sorted(texts - {""})
     return list(dict.fromkeys(out))
 
 
@@ -234,7 +278,7 @@ def _labels(everything: list[object]) -> list[str]:
     out: list[str] = []
     for piece in everything:
         for p in parts(piece):
-            if isinstance(p, Assignment) and p.path[0] in ("labels", "annotations"):
+            if isinstance(p, Assignment | Operation) and p.path[0] in ("labels", "annotations"):
                 if len(p.path) > 1:
                     key = p.path[1]
                     out.append(key if isinstance(key, str) else str(getattr(key, "value", "")))

@@ -14,8 +14,8 @@ from dashpot.model.kernel.fields import assign, dotted, merged
 from dashpot.model.kernel.folds import only
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Path
-from dashpot.model.kernel.pipeline import Draft, admit, draft_of, finish, held_by_finalizers, submit
-from dashpot.model.kernel.schema import FOREGROUND, ORPHAN
+from dashpot.model.kernel.pipeline import Draft, admit, bump, draft_of, finish, held_by_finalizers, in_grace, submit
+from dashpot.model.kernel.schema import FOREGROUND, GRACE_OVER, ORPHAN
 from dashpot.model.kernel.terms import Env, Terms
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Scalar, Value
 from dashpot.model.kernel.widen import fit
@@ -353,12 +353,8 @@ def _apply(
 # ---------------------------------------------------------------------- delete, evict
 def lingers(world: World, draft: Draft) -> Node:
     """A bound pod carries deletionTimestamp until its kubelet has stopped it (ruling 17)."""
-    info = world.schema.info(draft.kind)
-    if draft.kind != "Pod" or not any(f.name == "nodeName" for f in info.resource.spec):
-        return world.g.false
     assert draft.old is not None
-    bound = world.schema.side_field(draft.old, "spec", "nodeName")
-    return bound.some if isinstance(bound, Maybe) else world.g.false
+    return in_grace(world, draft.old, draft.old_leaves)
 
 
 def _delete(world: World, path: Path, writer: Writer, call: Call, copy: Object) -> str:
@@ -380,15 +376,17 @@ def remove(world: World, path: Path, draft: Draft, how: str, call: Call) -> str:
     held = held_by_finalizers(world, draft.leaves)
     if how != "now":
         held = g.or_(held, lingers(world, draft))
+    over = GRACE_OVER in draft.leaves and how == "now"
     if path.branch(held):
-        if path.branch(terminating):
+        if over:
+            draft.leaves[GRACE_OVER] = g.true
+        if path.branch(terminating) and not (over and path.branch(g.not_(draft.old_leaves[GRACE_OVER]))):
             path.detail.append("terminates already")
             return "ok"
-        draft.leaves["deletionTimestamp"] = g.const(1)
+        draft.leaves["deletionTimestamp"] = g.ite(terminating, draft.leaves["deletionTimestamp"], g.const(1))
         draft.fields.append("deletionTimestamp")
         path.detail.append("deletionTimestamp set")
-        top = schema.finite.highest_generation
-        draft.leaves["generation"] = g.min_(g.add(draft.leaves["generation"], g.const(1)), g.const(top))
+        bump(world, path, draft, g.not_(terminating))
     else:
         draft.leaves["present"] = g.false
         draft.fields.append("*")

@@ -87,6 +87,7 @@ class World:
     onwrite: list[Callable[[Path, World, Write], None]] = field(factory=list)
     tags: dict[tuple[str, str], list[int]] = field(factory=dict)
     owners: dict[tuple[str, int, str, str], int] = field(factory=dict)
+    ranked: bool = True
     stale: bool = False
     sink: int = -1
     waiting: list[tuple[tuple[str, ...], Node]] = field(factory=list)
@@ -161,8 +162,9 @@ class World:
         if not path.branch(path.get(actor.frozen)):
             return
         before, after = self._version(view.kind, slot, old), self._version(view.kind, slot, new)
-        owed = self.keys(path, actor, view.wakes, before, after, old["present"], new["present"])
-        full = c.overflowing(path, self.layout, view, slot)
+        wakes = [w for w in view.wakes if not c.is_late(w)]
+        owed = self.keys(path, actor, wakes, before, after, old["present"], new["present"])
+        full = c.overflowing(path, self.layout, view, slot, new["present"])
         if path.branch(full):
             oldest = view.entries[0]
             for s, row in enumerate(view.rows):
@@ -185,11 +187,11 @@ class World:
         g = self.g
         before = self._version(cache.kind, slot, old)
         after = self._version(cache.kind, slot, new)
-        wakes = [w for w in cache.wakes if not self.late(w)]
+        wakes = [w for w in cache.wakes if not c.is_late(w)]
         owed = self.keys(path, actor, wakes, before, after, old["present"], new["present"])
         if not cache.lagging:
             self.mark(path, actor, owed)
-            late = [w for w in cache.wakes if self.late(w)]
+            late = [w for w in cache.wakes if c.is_late(w)]
             self.mark(path, actor, self.keys(path, actor, late, before, after, old["present"], new["present"]))
             if cache.rows:
                 for leaf, cell in cache.rows[slot].items():
@@ -197,13 +199,10 @@ class World:
             self._handlers(path, actor, cache, before, after, old["present"], new["present"], g.true)
             return
         own = [g.truth(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
-        full = path.resolve(c.overflowing(path, self.layout, cache, slot))
+        full = path.resolve(c.overflowing(path, self.layout, cache, slot, new["present"]))
         if full is not g.false:
             self._deliver_if(path, actor, cache, full)
         c.put(path, self.layout, cache, c.Change(slot, new, owed, own))
-
-    def late(self, wake: Wake) -> bool:
-        return wake.keys is not None and c.reads_cache(wake.keys)
 
     def _version(self, kind: str, slot: int, leaves: dict[str, Node]) -> Object:
         incarnation = leaves.get("incarnation", self.g.const(0))
@@ -293,7 +292,7 @@ class World:
         owed = [path.get(cell) for cell in oldest.owed]
         for leaf, cell in row.items():
             path.set(cell, new[leaf])
-        late = [w for w in cache.wakes if self.late(w)]
+        late = [w for w in cache.wakes if c.is_late(w)]
         before, after = self._version(cache.kind, slot, old), self._version(cache.kind, slot, new)
         self.mark(path, actor, owed)
         c.shift(path, self.layout, cache, g.true)
@@ -306,7 +305,7 @@ class World:
         g = self.g
         oldest = cache.entries[0]
         new = c.row_leaves(self.layout, path, oldest.row)
-        late = [w for w in cache.wakes if self.late(w)]
+        late = [w for w in cache.wakes if c.is_late(w)]
         self.mark(path, actor, [g.and_(test, path.get(cell)) for cell in oldest.owed])
         for slot, row in enumerate(cache.rows):
             here = path.resolve(g.and_(test, g.eq(path.get(oldest.slot), g.const(slot))))

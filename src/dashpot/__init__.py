@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dashpot.checker.verdict import Report
     from dashpot.model.program import Program
 
-__all__ = ["__version__", "check", "load"]
+__all__ = ["__version__", "check", "load"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def load(path: str | PathLike[str]) -> Program:
@@ -26,9 +26,11 @@ def load(path: str | PathLike[str]) -> Program:
     Raises `dashpot.grammar.report.SpecRejected` with every message when the spec is wrong, OSError when the
     file cannot be read.
     """
+    from pathlib import Path
+
     from dashpot.grammar.load import load as load_spec
 
-    return load_spec(path)
+    return load_spec(Path(path))
 
 
 def check(spec: Program | str | PathLike[str], name: str | None = None, **options: Any) -> Report:

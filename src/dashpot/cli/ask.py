@@ -150,7 +150,7 @@ class Asker:
 
         if not isinstance(result.verdict, Violated):
             return
-        kept = keep(file, program, system, result.verdict, result.property, checked.check.name, self._args.seed)
+        kept = keep(file, program, system, result.verdict, result.property, checked.check.name, self._args)
         checked.runs[result.property] = kept.id
         checked.tales[result.property] = kept.sentence
         checked.flows[result.property] = kept.flow
@@ -165,15 +165,17 @@ class Kept:
     flow: tuple[tuple[Span, str], ...]
 
 
-def keep(file: str, program: Program, system: System, violated: Violated, property: str, check: str, seed: int) -> Kept:
-    """Tells the story of a violation and saves it as a run."""
+def keep(
+    file: str, program: Program, system: System, violated: Violated, property: str, check: str, args: argparse.Namespace
+) -> Kept:
+    """Tells the story of a violation and saves it as a run, with the seed and the scope of the command line."""
     from dashpot.checker.runs import RunError, run_of, save
     from dashpot.checker.story import story
 
     sources = dict(program.sources)
     told = story(system, violated, sources, property=property)
     text = sources.get(file) or Path(file).read_text(encoding="utf-8")
-    found = run_of(system, violated, told, spec=file, text=text, check=check, seed=seed)
+    found = run_of(system, violated, told, spec=file, text=text, check=check, seed=args.seed, settings=args.set)
     try:
         ident = save(found)
     except RunError as error:

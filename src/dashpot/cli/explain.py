@@ -21,10 +21,10 @@ DESCRIPTION = """\
 Tells a run that `dashpot check` has saved: one line a step, stale reads marked, why it went wrong.
 With STEP it shows the whole state after that step (0 is the start).
 
-RUN is the id that `check` prints, or the path of a run's file.
+RUN is the id that `check` prints, `last` for the run that was saved last, or the path of a run's file.
 """
 EXAMPLE = """\
-  dashpot explain f3a1
+  dashpot explain last                         # the run that was saved last
   dashpot explain f3a1 4                       # everything that is the case after step 4
   dashpot explain f3a1 --eval 'Pod.size()'     # one value at every step
   dashpot explain f3a1 --html story.html"""
@@ -34,7 +34,7 @@ WIDEST = 120
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
-    parser.add_argument("run_id", metavar="RUN", help="the id of a saved run, or the path of its file")
+    parser.add_argument("run_id", metavar="RUN", help="the id of a saved run, `last`, or the path of its file")
     parser.add_argument("step", metavar="STEP", nargs="?", type=_number, help="show the whole state after this step")
     parser.add_argument("--html", metavar="FILE", help="write the story as one self-contained page")
     parser.add_argument("--itf", metavar="FILE", help="write the run in Informal Trace Format")
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     found = find(args.run_id)
     if args.step is not None and args.step >= len(found.states):
         raise Problem(WRONG, f"run {args.run_id} has {len(found.states) - 1} steps, there is no step {args.step}")
-    story = evolve(found.story, replay=f"dashpot explain {args.run_id}")
+    story = evolve(found.story, replay=f"dashpot explain {_name(args.run_id, found)}")
     if args.html:
         from dashpot.checker.page import page
 
@@ -96,6 +96,13 @@ def find(name: str) -> Run:
         raise Problem(WRONG, f"{name!r} is no run") from None
 
 
+def _name(given: str, found: Run) -> str:
+    """By what the run is called from now on: the last one will soon be another."""
+    from dashpot.checker.runs import LAST, short
+
+    return short(found.id) if given == LAST else given
+
+
 def width() -> int:
     """Columns that a text may take: those of the terminal, at most WIDEST."""
     return min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
@@ -103,15 +110,14 @@ def width() -> int:
 
 def _warn_if_changed(found: Run) -> None:
     from dashpot.checker.runs import changed_since
+    from dashpot.cli.values import asked_again
 
     try:
         text = Path(found.spec).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return
     if changed_since(found, text):
-        console.err(
-            f"note: {found.spec} has changed since this run was found; `dashpot check {found.spec}` looks again"
-        )
+        console.err(f"note: {found.spec} has changed since this run was found; `{asked_again(found)}` looks again")
 
 
 def _evaluate(found: Run, texts: list[str]) -> None:

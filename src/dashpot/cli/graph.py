@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from dashpot.cli.problem import HOLDS, OUTSIDE, UNKNOWN, WRONG, Problem, choose
 from dashpot.cli.progress import Ticker
 
 if TYPE_CHECKING:
-    from dashpot.checker.quotient import Quotient, View
+    from dashpot.checker.quotient import Quotient, View, Words
+    from dashpot.checker.runs import Run
     from dashpot.checker.space import Space
     from dashpot.cli.views import Answer, Asked
     from dashpot.model.core import Node
@@ -33,16 +35,26 @@ EXAMPLE = """\
   dashpot graph web.loop small --view 'WebPart.size()' --focus f3a1 --radius 2"""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """An explored world, the terms that tell its boxes apart, what colours them, what values are called."""
+
+    space: Space
+    view: View
+    goal: Goal | None
+    words: Words
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
     parser.add_argument("file", metavar="FILE", help="a .loop file")
-    parser.add_argument("check", metavar="CHECK", nargs="?", help="the check to explore (default: the only one)")
+    parser.add_argument("check", metavar="CHECK", nargs="?", help="the check to explore (default: that of the run, or the only one)")
     parser.add_argument(
         "--view", metavar="EXPR", action="append", default=[], help="what tells boxes apart; may be repeated"
     )
     parser.add_argument("--goal", metavar="PROPERTY", help="the property that colours the boxes (default: the first)")
     parser.add_argument("-o", "--output", metavar="FILE", help="a .svg (default: CHECK.svg), .png, .pdf or .dot file")
-    parser.add_argument("--focus", metavar="RUN", help="draw only what lies around this run")
+    parser.add_argument("--focus", metavar="RUN", help="draw only what lies around this run (an id, or `last`)")
     parser.add_argument("--radius", type=positive, default=2, metavar="N", help="how far around it (default 2)")
     add_set(parser)
     parser.add_argument("--max-states", type=positive, metavar="N", help="give up after so many states (200k, 5M)")
@@ -54,11 +66,21 @@ def run(args: argparse.Namespace) -> int:
     from dashpot.cli.views import read
 
     program, asked = read(args.file, args.view)
-    check = with_scope(program, only_check(program, args.check), args.set)
+    focus = _focus(args)
+    name = args.check or (focus.check if focus is not None else None)
+    # The world of the run: what overruled the scope when it was found, then what does so now.
+    found_with = [] if focus is None or focus.check != name else list(focus.settings)
+    check = with_scope(program, only_check(program, name), found_with + args.set)
     target = Path(args.output or f"{check.name}.svg")
     _format(target)
-    space, view, goal = _explored(program, check, asked, args)
-    return _draw(_quotient(space, view, goal, args), target)
+    seen = _explored(program, check, asked, args)
+    return _draw(_quotient(seen, focus, args), target)
+
+
+def _focus(args: argparse.Namespace) -> Run | None:
+    from dashpot.cli.explain import find
+
+    return find(args.focus) if args.focus else None
 
 
 def _format(target: Path) -> None:
@@ -70,7 +92,7 @@ def _format(target: Path) -> None:
 
 def _explored(
     program: Program, check: Check, asked: tuple[Asked, ...], args: argparse.Namespace
-) -> tuple[Space, View, Goal | None]:
+) -> Seen:
     from dashpot.checker.budget import Budget
     from dashpot.checker.live import LIVE
     from dashpot.checker.search import breadth_first
@@ -91,19 +113,15 @@ def _explored(
     if args.goal is not None and not goals:
         raise choose("property", args.goal, sorted({g.property for g in system.goals}), check.name)
     goal = next((g for g in goals if args.goal or g.op in LIVE), None)
-    view = [term for answer in answers for term in _terms(system, answer)]
-    return space, view or default_view(space, goal, dict(program.sources)), goal
+    view = [_term(system, answer) for answer in answers]
+    words = {answer.text: ("undefined", *(value for value, _ in answer.cases)) for answer in answers}
+    return Seen(space, view or default_view(space, goal, dict(program.sources)), goal, words)
 
 
-def _terms(system: System, answer: Answer) -> list[tuple[str, Node]]:
-    """A number as one term, anything else as one for each value: a box shows those that are not zero."""
+def _term(system: System, answer: Answer) -> tuple[str, Node]:
+    """The place of the value among the cases, which exclude each other; 0 when it has none."""
     g = system.terms
-    if answer.boolean:
-        return [(answer.text, node) for value, node in answer.cases if value == "true"]
-    if not answer.number:
-        return [(f"{answer.text} = {value}", node) for value, node in answer.cases]
-    values = [g.ite(node, g.const(int(value)), g.const(0)) for value, node in answer.cases if value != "null"]
-    return [(answer.text, g.sum(values))]
+    return answer.text, g.sum([g.ite(node, g.const(n), g.const(0)) for n, (_, node) in enumerate(answer.cases, 1)])
 
 
 def _draw(picture: Quotient, target: Path) -> int:
@@ -120,20 +138,16 @@ def _draw(picture: Quotient, target: Path) -> int:
     return HOLDS if picture.complete else UNKNOWN
 
 
-def _quotient(space: Space, view: View, goal: Goal | None, args: argparse.Namespace) -> Quotient:
-    from dashpot.checker.quotient import TooFine, followed, quotient
+def _quotient(seen: Seen, focus: Run | None, args: argparse.Namespace) -> Quotient:
+    from dashpot.checker.quotient import FOCUSED, LIMIT, TooFine, followed, quotient
 
     try:
-        picture = quotient(space, view, goal)
+        picture = quotient(seen.space, seen.view, seen.goal, seen.words, FOCUSED if focus is not None else LIMIT)
+        if focus is None:
+            return picture
+        return followed(picture, seen.space, seen.view, focus.states, args.radius, seen.words)
     except TooFine as error:
         raise Problem(WRONG, str(error)) from None
-    if not args.focus:
-        return picture
-    from dashpot.cli.explain import find
-
-    states = find(args.focus).states
-    try:
-        return followed(picture, space, view, states, args.radius)
     except (KeyError, ValueError):
         raise Problem(
             WRONG, f"run {args.focus} is of another world than this check", "check again, then draw"

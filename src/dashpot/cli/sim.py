@@ -88,7 +88,7 @@ def _line(args: argparse.Namespace, program: Program, check: Check, done: Simula
     from dashpot.cli.ask import keep
 
     asked = questions(program, check)
-    kept = keep(args.file, program, done.system, found.violated, found.property, check.name, args.seed)
+    kept = keep(args.file, program, done.system, found.violated, found.property, check.name, args)
     expect = asked.expected.get(found.property)
     if expect is not None and expect.violation:
         said, fine = "expected ✓", True

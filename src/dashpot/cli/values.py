@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 def along(run: Run, texts: list[str]) -> list[list[str]]:
     """For each expression its value in every state of the run, the start first."""
-    from dashpot.cli.targets import only_check
+    from dashpot.cli.targets import only_check, with_scope
     from dashpot.cli.views import observed, read
     from dashpot.model.lower.python import compile_system
 
     program, asked = read(run.spec, texts)
-    system, answers = observed(program, only_check(program, run.check), asked)
+    check = with_scope(program, only_check(program, run.check), list(run.settings))
+    system, answers = observed(program, check, asked)
     backend = compile_system(system)
     states = _again(run, system, backend)
     return [_values(answer, backend, states) for answer in answers]
@@ -46,10 +48,16 @@ def _again(run: Run, system: System, backend: Backend) -> list[int]:
             raise Problem(
                 WRONG,
                 f"the run cannot be taken again: step {len(states)} ({label}) does not happen any more",
-                f"{run.spec} has changed since; `dashpot check {run.spec} {run.check}` looks again",
+                f"{run.spec} has changed since; `{asked_again(run)}` looks again",
             )
         states.append(after)
     return states
+
+
+def asked_again(run: Run) -> str:
+    """The command that looks for a run again."""
+    settings = "".join(f" --set {shlex.quote(setting)}" for setting in run.settings)
+    return f"dashpot check {shlex.quote(run.spec)} {run.check}{settings}"
 
 
 def _agrees(backend: Backend, state: int, values: Sequence[int], shared: list[tuple[int, int]]) -> bool:
