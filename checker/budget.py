@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeAlias
 
 from attrs import define, field, frozen
 
@@ -39,12 +40,23 @@ class Progress:
     cpu_s: float
 
 
+@frozen
+class Phase:
+    """What work goes on to now: "building the world", "judging liveness"; "" is the search itself."""
+
+    name: str
+
+
+Told: TypeAlias = Callable[[Progress | Phase], None]
+"""Hears how far a search is, and when other long work begins."""
+
+
 @define
 class Meter:
     """Watches a budget while a search runs."""
 
     budget: Budget
-    report: Callable[[Progress], None] | None = None
+    report: Told | None = None
     started: float = field(factory=time.process_time)
     _told: float = field(factory=time.monotonic)
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from attrs import evolve, field, frozen
 
-from dashpot.checker.budget import Budget, Progress
+from dashpot.checker.budget import Budget, Phase, Told
 from dashpot.checker.judge import DEFAULTS
 from dashpot.checker.live import HOT, LIVE, HistoryNeeded, Liveness, is_waived
 from dashpot.checker.search import breadth_first, depth_first
@@ -59,7 +59,7 @@ def explore(
     system: System, *, name: str = "", asks: Iterable[str] | None = None, named: Iterable[str] = (),
     needed: Iterable[str] | None = None, waived: Waivers | None = None, budget: Budget | None = None,
     symmetry: bool = True, cross_check: bool = False, defaults_only: bool = False,
-    engine: str = "breadth", progress: Callable[[Progress], None] | None = None,
+    engine: str = "breadth", progress: Told | None = None,
 ) -> Exploration:  # fmt: skip
     """Decide the properties of a system; one line a property, the worst first.
 
@@ -80,15 +80,17 @@ def explore(
         space, results, groups = run.decide(symmetry)
     except HistoryNeeded:
         space, results, groups = run.decide(symmetry=False)
-    orbits_of = None
+    orbits_of = Symmetries(space.backend).covered(space.states) if groups else None
+    compared = False
     if cross_check and groups:
-        plain_space, plain_results, _ = run.decide(symmetry=False)
-        orbits_of = _compare(space, results, plain_space, plain_results)
+        plain_space, plain_results, _ = run.decide(symmetry=False, phase="cross-check without symmetry")
+        compared = _compare(space, results, orbits_of, plain_space, plain_results)
     report = Report(
         check=name, states=len(space.states), transitions=space.transitions, depth=space.depth,
         complete=space.complete, cpu_s=time.process_time() - started, symmetry=groups,
         results=tuple(evolve(line, verdict=_as_given(system, pruned, line.verdict)) for line in results),
         never_fired=_never_fired(space), bounds=_bounds(space), orbits_of=orbits_of,
+        cross_checked=compared,
     )  # fmt: skip
     return Exploration(system, space, report)
 
@@ -115,12 +117,18 @@ class _Run:
     asked: _Asked
     needed: Iterable[str] | None
     budget: Budget | None
-    progress: Callable[[Progress], None] | None
+    progress: Told | None
     engine: str
 
-    def decide(self, symmetry: bool) -> tuple[Space, list[Result], tuple[str, ...]]:
+    def tell(self, phase: str) -> None:
+        """Says what the run goes on to."""
+        if self.progress is not None:
+            self.progress(Phase(phase))
+
+    def decide(self, symmetry: bool, phase: str = "") -> tuple[Space, list[Result], tuple[str, ...]]:
         """The space, one line a property, and the names of the groups that were permuted."""
         backend, asked = self.backend, self.asked
+        self.tell(phase)
         sights = [_sight(backend, goal) for goal in (*asked.safety, *asked.witnesses)]
         enough = None if self.needed is None else _enough(asked, frozenset(self.needed))
         if self.engine == "depth":
@@ -132,25 +140,26 @@ class _Run:
             backend, sights=sights, graph=bool(asked.live) or asked.hot, budget=self.budget, progress=self.progress,
             enough=enough, canon=symmetries.representative() if groups else None,
         )  # fmt: skip
+        self.tell(f"{phase}, judging liveness" if phase else "judging liveness")
         return space, _results(space, asked, self.budget), groups
 
 
-def _compare(space: Space, results: list[Result], plain_space: Space, plain_results: list[Result]) -> int | None:
-    """Hold an exploration under symmetry against one without: the number of states that the orbits stand for.
+def _compare(
+    space: Space, results: list[Result], total: int | None, plain_space: Space, plain_results: list[Result]
+) -> bool:
+    """Hold an exploration under symmetry, whose orbits stand for `total` states, against one without.
 
-    None when one of them is incomplete. Raises AssertionError when they contradict each other.
+    False when one of them is incomplete, and nothing can be said. Raises AssertionError when they contradict each other.
     """
     if not (space.complete and plain_space.complete):
-        return None
-    symmetries = Symmetries(space.backend)
-    total = sum(len(symmetries.orbit(state)) for state in space.states)
+        return False
     kinds = [
         {r.property: getattr(r.verdict, "kind", type(r.verdict).__name__) for r in rs}
         for rs in (results, plain_results)
     ]
     if total != len(plain_space.states) or kinds[0] != kinds[1]:
         raise AssertionError(f"symmetry: {total} states, {kinds[0]}; without: {len(plain_space.states)}, {kinds[1]}")
-    return total
+    return True
 
 
 def _asked(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrs import evolve, frozen
 
-from dashpot.checker.budget import Budget, Progress
+from dashpot.checker.budget import Budget, Phase, Told
 from dashpot.checker.decide import Exploration, explore, plain
 from dashpot.checker.judge import Questions, judged, questions
 from dashpot.checker.overflow import unbounded
 from dashpot.checker.verdict import Report
-from dashpot.model.program import Check, Program
+from dashpot.model.program import Check, Converges, LeadsTo, Program, State
 from dashpot.model.system import System
 
 UNBOUNDED = "unbounded"
+
+DEFAULT_LAG = 2
+"""What a scope that does not speak of `lag` means (semantics.md)."""
 
 
 @frozen
@@ -26,7 +27,7 @@ class Options:
     cross_check       explore without symmetry too, and compare verdicts and counts
     defaults_only     look only for what every check looks for unasked
     max_states, max_memory_bytes, timeout_s   budgets of one check (timeout in CPU seconds); None: no limit
-    progress          told now and then how far the search is
+    progress          told now and then how far the search is, and what else takes long
     """
 
     engine: str = "breadth"
@@ -36,7 +37,7 @@ class Options:
     max_states: int | None = None
     max_memory_bytes: int | None = None
     timeout_s: float | None = None
-    progress: Callable[[Progress], None] | None = None
+    progress: Told | None = None
 
     @property
     def budget(self) -> Budget:
@@ -61,15 +62,41 @@ def examine(
     from dashpot.model.kernel.build import build
 
     options = options or Options()
+    if options.progress is not None:
+        options.progress(Phase("building the world"))
     world = build(program, check) if system is None else system
     wanted = questions(program, check, options.defaults_only)
+    absent = wanted.named & _unspoken(program, world)
     found = explore(
-        world, name=check.name, asks=wanted.names, named=wanted.named,
+        world, name=check.name, asks=wanted.names, named=wanted.named - absent,
         needed=wanted.needed, waived=wanted.waived, budget=options.budget,
         symmetry=options.symmetry, progress=options.progress, engine=options.engine, cross_check=options.cross_check,
     )  # fmt: skip
     report = _with_unbounded(program, check, found, wanted, options)
-    return evolve(found, report=judged(report, wanted))
+    report = evolve(
+        judged(report, wanted),
+        lag=lag_of(check, found.space.backend.system),
+        absent=tuple(sorted(absent - set(wanted.expected))),
+    )
+    return evolve(found, report=report)
+
+
+def _unspoken(program: Program, world: System) -> frozenset[str]:
+    """State properties of which this world has no instance: the kind that they speak of does not occur in it.
+
+    A property of steps holds where no such step exists; of a state property without states nothing is known.
+    """
+    of_states = {p.name for p in program.properties if isinstance(p.formula, State | LeadsTo | Converges)}
+    monotone = {p.name for p in program.properties if isinstance(p.formula, State) and p.formula.op == "monotone"}
+    return frozenset(of_states - monotone - {goal.property for goal in world.goals})
+
+
+def lag_of(check: Check, world: System) -> int:
+    """Up to how many undelivered changes a cache is explored; 0 where nothing can lag."""
+    if not any(cell.area == "pending" and cell.lo < cell.hi for cell in world.cells):
+        return 0
+    lag = dict(check.scope).get("lag", DEFAULT_LAG)
+    return lag if isinstance(lag, int) else DEFAULT_LAG
 
 
 def _with_unbounded(
@@ -79,6 +106,8 @@ def _with_unbounded(
     report = found.report
     if ("", "") in wanted.waived.get(UNBOUNDED, frozenset()) or found.space.stopped == "interrupted":
         return report
+    if report.bounds and options.progress is not None:
+        options.progress(Phase("looking whether more room would do"))
     violated = unbounded(program, check, found.space, options.budget) if report.bounds else None
     if violated is None:
         return report

@@ -58,9 +58,19 @@ def judged(report: Report, wanted: Questions) -> Report:
     """The report with every line held against its expectation.
 
     A default property that holds and was not spoken of has no line unless it is judged: silence is what it should be.
+    What was expected has a line in any case: an expectation that nothing answers is undecided.
     """
-    lines = [_judge(result, wanted) for result in report.results]
-    return evolve(report, results=tuple(line for line in lines if not _idle(line)))
+    lines = [line for line in (_judge(result, wanted) for result in report.results) if not _idle(line)]
+    seen = {line.property for line in lines}
+    lines += [_judge(Result(name, _missing(name, wanted)), wanted) for name in wanted.expected if name not in seen]
+    return evolve(report, results=tuple(lines))
+
+
+def _missing(name: str, wanted: Questions) -> Unknown:
+    """Why there is no answer to what was expected."""
+    if name in wanted.waived:
+        return Unknown("waived", "the check waives it, so it was not looked for")
+    return Unknown("absent", "nothing that it speaks of occurs in this check")
 
 
 def _idle(line: Result) -> bool:

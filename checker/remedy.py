@@ -16,6 +16,9 @@ from dashpot.checker.verdict import Violated
 from dashpot.model.system import Label
 
 WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
+COLLECTED = ("foregroundDeletion", "orphan")
+"""Finalizers that the garbage collector takes."""
+
 PAUSES = ("pause", "partition", "down")
 RESTARTS = ("crash", "stale_restart", "timeout", "down")
 
@@ -64,9 +67,13 @@ def _last_write(facts: Facts) -> Label | None:
 
 
 def _lost_update(facts: Facts) -> Iterator[str]:
-    write = _last_write(facts)
+    yield _guarded(_last_write(facts))
+
+
+def _guarded(write: Label | None) -> str:
+    """A write that overwrote what its actor had not seen."""
     verb = f"{write.verb} of {write.object}" if write else "write"
-    yield (
+    return (
         f"Let the {verb} fail when the object has changed since it was read: `update`, or `patch … if unchanged`, "
         "with `on Conflict { requeue }`. A list that several actors write can be a list map (`keyed`) or be applied."
     )
@@ -75,7 +82,13 @@ def _lost_update(facts: Facts) -> Iterator[str]:
 def _wrong_uid(facts: Facts) -> Iterator[str]:
     write = facts.labels[-1] if facts.labels else None
     what = f"the {write.verb} of {write.object}" if write else "the write"
-    yield f"Bind {what} to the object that was read: `if same` compares the uid and fails if the name was taken anew."
+    if write is not None and write.verb in ("evict", "bind"):  # they know no `if same`
+        kind = write.object.split(" ")[0]
+        yield f"Read {write.object} live (`get live {kind}`) just before, and compare its uid with the one decided on."
+        return
+    guard = {"update": "without `force` the version", "patch": "`if unchanged`"}.get(write.verb if write else "", "")
+    guard = f"{guard} fails" if guard else "`if same` compares the uid and fails"
+    yield f"Bind {what} to the object that was read: {guard} if the name was taken anew."
 
 
 def _hot_loop(facts: Facts) -> Iterator[str]:
@@ -95,7 +108,12 @@ def _terminates(facts: Facts) -> Iterator[str]:
         held = ", ".join(p.removeprefix("finalizers.") for p in lit if p.startswith("finalizers."))
         if "deletionTimestamp" not in lit:
             continue
-        if held:
+        if held in COLLECTED:
+            yield (
+                f"{item.title} waits for its dependents, then the garbage collector takes {held}: create none for an "
+                "owner whose deletionTimestamp is set."
+            )
+        elif held:
             yield f"{item.title} waits for the finalizer {held}: remove it on every path of a terminating object."
         else:
             yield f"{item.title} waits to be finished off: somebody (a kubelet, for a bound Pod) has to `delete … now`."
@@ -154,10 +172,12 @@ def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
         )
     moved = compared(facts.scenes[read.step].objects(), facts.scenes[step].objects())
     if read.fields & {change.field for change in moved}:
-        return next(_lost_update(facts))
+        return _guarded(label)
+    older = f"Step {step} writes a decision that is older than the store:"
+    if label.object != read.object or label.verb == "create":  # no version of what is written tells
+        return f"{older} read {kind} live just before, since the write itself cannot know that {read.object} changed."
     return (
-        f"Step {step} writes a decision that is older than the store: `update` with its version, or "
-        f"`if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
+        f"{older} `update` with its version, or `if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
     )
 
 
@@ -274,8 +294,8 @@ def _dropped(facts: Facts) -> Iterator[str]:
     for i, label in enumerate(facts.labels):
         if label.verb == "drop" and label.role == "fault":
             yield (
-                f"Step {i + 1} loses an event, and nothing looks again: `requeue after` a while, or rely on the "
-                "periodic resync (`resync on`)."
+                f"Step {i + 1} loses an event, and the cache shows the older object from then on: look again "
+                "(`requeue after`), and live (`get live`, `list live`): a resync goes by the cache."
             )
             return
 

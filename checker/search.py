@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 
-from dashpot.checker.budget import Budget, Meter, Progress
+from dashpot.checker.budget import Budget, Meter, Told
 from dashpot.checker.space import BOUND, Breach, Space
 from dashpot.model.core import Node
 from dashpot.model.lower.python import Backend
@@ -83,7 +83,7 @@ class Breadth:
     def __init__(
         self, backend: Backend, *, sights: Sequence[Node] = (), graph: bool = True,
         canon: Callable[[int], int] | None = None, budget: Budget | None = None,
-        progress: Callable[[Progress], None] | None = None, enough: Enough | None = None,
+        progress: Told | None = None, enough: Enough | None = None,
     ) -> None:  # fmt: skip
         backend.alarms.clear()
         self.space = Space(backend, canon, graph)
@@ -220,7 +220,7 @@ class Breadth:
 
 def breadth_first(
     backend: Backend, *, sights: Sequence[Node] = (), graph: bool = True, canon: Callable[[int], int] | None = None,
-    budget: Budget | None = None, progress: Callable[[Progress], None] | None = None, enough: Enough | None = None,
+    budget: Budget | None = None, progress: Told | None = None, enough: Enough | None = None,
 ) -> Space:  # fmt: skip
     """Explore level by level: the first path to anything is a shortest one.
 
@@ -237,7 +237,7 @@ def breadth_first(
 
 def depth_first(
     backend: Backend, *, sights: Sequence[Node] = (), budget: Budget | None = None,
-    progress: Callable[[Progress], None] | None = None, enough: Enough | None = None,
+    progress: Told | None = None, enough: Enough | None = None,
 ) -> Space:  # fmt: skip
     """Explore along one path as far as it goes before the next: deep states early, by paths that are not shortest.
 

@@ -224,7 +224,7 @@ def _changes(stage: Stage, update: Update, before: Scene, after: Scene) -> list[
             changes += compared(before.objects(owner), after.objects(owner), "cache", owner)
     old, new = before.private.get(actor, {}), after.private.get(actor, {})
     for name in new:
-        if name.startswith("memory ") and old.get(name) != new[name]:
+        if name.startswith("memory ") and not name.endswith(".some") and old.get(name) != new[name]:
             changes.append(Change("memory", name.removeprefix("memory "), old.get(name), new[name], "memory", actor))
     areas = {"": "store", "cache": "cache", "memory": "memory"}
     return [c for c in changes if (areas[c.where], c.actor, c.object, c.field) not in silent]

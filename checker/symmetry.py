@@ -8,7 +8,7 @@ elements of equal signature, which are tried out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations, product
 from math import factorial
 
@@ -132,6 +132,40 @@ class Symmetries:
         found: Move = space["canon"]  # type: ignore[assignment]
         return found
 
+    def covered(self, states: Iterable[int]) -> int:
+        """How many states the orbits of these representatives have in all.
+
+        An orbit has as many states as there are permutations for each that changes nothing. Where no two signatures are
+        equal, only the identity changes nothing.
+        """
+        lines = ["def size(s):"]
+        signatures = []
+        for k, group in enumerate(self.groups):
+            names = [f"e{k}_{element}" for element in range(group.size)]
+            lines += [f" {name} = {text}" for name, text in zip(names, self._signatures(group), strict=True)]
+            signatures.append(names)
+        distinct = " and ".join(" < ".join(names) for names in signatures) or "True"
+        listed = "".join(f"({', '.join(names)}), " for names in signatures)
+        lines += [f" if {distinct}: return {self.order}", f" return counted(s, ({listed}))"]
+        space: dict[str, object] = {"counted": self._orbit_size}
+        exec(compile("\n".join(lines), "<orbits>", "exec"), space)
+        size: Callable[[int], int] = space["size"]  # type: ignore[assignment]
+        return sum(map(size, states))
+
+    def _orbit_size(self, state: int, signatures: tuple[tuple[int, ...], ...]) -> int:
+        """The orbit of a representative, some of whose elements have equal signatures."""
+        same = 1
+        free = []
+        for group, values in zip(self.groups, signatures, strict=True):
+            for tie in _ties(group.name, values):
+                if self._alike(state, tie):
+                    same *= factorial(tie[2] - tie[1])
+                else:
+                    free.append(tie)
+        if free:
+            same *= sum(_applied(moves, state) == state for moves in product(*map(self._choices, free)))
+        return self.order // same
+
     def _signatures(self, group: Group) -> list[str]:
         """Per element: an expression over `s` for what distinguishes it, whatever the others are called."""
         layout = self.layout
@@ -171,13 +205,7 @@ class Symmetries:
             move = moves[order]
             if move is not None:
                 state = move(state)
-            start = 0
-            for end in range(1, len(order) + 1):
-                if end == len(order) or signatures[order[end]] != signatures[order[start]]:
-                    if end - start > 1:
-                        ties = (*ties, (group.name, start, end))
-                    start = end
-            return state, ties
+            return state, (*ties, *_ties(group.name, [signatures[element] for element in order]))
 
         return sort
 
@@ -188,9 +216,7 @@ class Symmetries:
             return state
         least = state
         for moves in product(*map(self._choices, free)):
-            moved = state
-            for move in moves:
-                moved = move(moved)
+            moved = _applied(moves, state)
             if moved < least:
                 least = moved
         return least
@@ -225,6 +251,22 @@ class Symmetries:
         for group in self.groups:
             total *= factorial(group.size)
         return total
+
+
+def _ties(name: str, signatures: Sequence[int]) -> Iterator[Tie]:
+    """The stretches of equal signatures in an ascending list."""
+    start = 0
+    for end in range(1, len(signatures) + 1):
+        if end == len(signatures) or signatures[end] != signatures[start]:
+            if end - start > 1:
+                yield name, start, end
+            start = end
+
+
+def _applied(moves: Iterable[Move], state: int) -> int:
+    for move in moves:
+        state = move(state)
+    return state
 
 
 def _renamed(cell: Cell, layout: Layout, permutation: Permutation) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import frozen
 
 from dashpot.model.system import Goal, Obligation
 
@@ -91,12 +91,15 @@ class Report:
     """The answer to one check.
 
     states        distinct states reached (orbits when symmetry was on), transitions: edges between them
+    cross_checked the search without symmetry came to the same verdicts and as many states
+    orbits_of     how many states those orbits stand for; None without symmetry
     depth         breadth-first levels
     complete      every state was explored
     symmetry      names of the groups that were used
     never_fired   names of actions and handlers that fired in no explored step (judged per file, ruling 10)
+    absent        properties of the file that were not asked: nothing that they speak of occurs in this check
     bounds        what overflowed ("Pod slots: 12 steps"), empty if nothing did
-    merged        deliveries beyond `lag` that were not explored: what the verdict must say about lag
+    lag           up to how many undelivered changes a cache was explored; 0 where nothing can lag
     """
 
     check: str
@@ -108,10 +111,11 @@ class Report:
     results: tuple[Result, ...]
     symmetry: tuple[str, ...] = ()
     never_fired: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
     lag: int = 0
-    orbits_of: int | None = field(default=None)
-    """Number of states that the orbits stand for, counted by `--cross-check`."""
+    orbits_of: int | None = None
+    cross_checked: bool = False
 
     @property
     def status(self) -> int:

@@ -72,6 +72,11 @@ def library_text(name: str) -> str:
     return files("dashpot.model").joinpath(LIBRARY, library()[name]).read_text(encoding="utf-8")
 
 
+def library_texts() -> dict[str, str]:
+    """The texts of all modules of the library, by the names that their spans have for their files."""
+    return {f"{LIBRARY}/{file}": library_text(name) for name, file in library().items()}
+
+
 def _name_of(path: Path) -> str:
     """The module name of a file: a file of the library is itself, not a copy beside it."""
     name = f"{LIBRARY}.{path.stem}"
@@ -98,6 +103,7 @@ class _Loading:
 
     notes: Notes
     universe: Universe = field(init=False)
+    texts: dict[str, str] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.universe = Universe(self.notes)
@@ -106,16 +112,20 @@ class _Loading:
         try:
             self.module(name, text, file, folder, ())
             program = self.program(name)
+            self.notes.check()
         except RecursionError:
             where = Span(file, 1, 1, 1, 1)
             raise SpecRejected(
-                [Message("D024", where, "This spec is nested too deeply.", "name parts of it with `let` or `fun`")]
+                [Message("D024", where, "This spec is nested too deeply.", "name parts of it with `let` or `fun`")],
+                self.texts,
             ) from None
-        self.notes.check()
+        except SpecRejected as rejected:
+            raise SpecRejected(rejected.messages, self.texts) from None
         return Loaded(program, tuple(m for m in self.notes.sorted() if m.span.file == file))
 
     # ------------------------------------------------------------ modules
     def module(self, name: str, text: str, file: str, folder: Path | None, above: tuple[str, ...]) -> Module | None:
+        self.texts[file] = text
         try:
             tree = parse(text, file)
         except SpecRejected as rejected:

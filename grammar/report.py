@@ -48,10 +48,14 @@ class Message:
 
 
 class SpecRejected(Exception):
-    """A text that is no spec: why, as messages in the order of their places. Never empty."""
+    """A text that is no spec: why, as messages in the order of their places. Never empty.
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    sources  the texts that were read, by the names of their files as the messages have them
+    """
+
+    def __init__(self, messages: Iterable[Message], sources: Mapping[str, str] | None = None) -> None:
         self.messages: tuple[Message, ...] = tuple(messages)
+        self.sources: dict[str, str] = dict(sources or {})
         super().__init__("; ".join(f"{m.span}: {m.code} {m.text}" for m in self.messages))
 
 

@@ -92,6 +92,8 @@ class Run:
         traces: list[list[Any]] = [self.path.obligations, self.path.detail, self.path.decided]
         marks = [len(t) for t in traces]
         tail = self._local(target, called=call, ahead=ahead)
+        if tail.error != "panic":  # what is tested behind a call did not lead to it
+            del self.path.decided[marks[2] :]
         if tail.at >= 0:
             self.path.overlay = kept
             for trace, mark in zip(traces, marks, strict=True):
@@ -147,7 +149,10 @@ class Run:
         lost = self._lost(call)
         if lost == "before":
             return Stop(-1, env, None, "", call, Answer("Timeout", None, call.kind), True)
+        tests = len(self.path.decided)
         answer = perform(self.world, self.path, self.writer, call, env)
+        if answer.outcome == "ok":  # what the API server tests explains only what it refuses
+            del self.path.decided[tests:]
         if lost == "after":
             if answer.outcome != "ok" or not self.path.commits:
                 raise Dead

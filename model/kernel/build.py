@@ -77,7 +77,8 @@ def _outdate(world: World, kind: str, slot: int, assigned: Set[int], stale: dict
             continue
         here = g.truth(fixed == slot)
         if slot_cell is not None:
-            here = g.eq(g.cell(slot_cell, cells[slot_cell].lo, cells[slot_cell].hi), g.const(slot))
+            code = world.schema.slot_code(kind, slot)
+            here = g.eq(g.cell(slot_cell, cells[slot_cell].lo, cells[slot_cell].hi), g.const(code))
         now = stale.get(current, g.cell(current, cells[current].lo, cells[current].hi))
         stale[current] = g.and_(now, g.not_(here))
 
@@ -124,4 +125,5 @@ def _ranked(world: World) -> list[list[int]]:
 def _symmetry(world: World) -> Symmetry:
     finite = world.schema.finite
     groups = tuple(Group(n, len(finite.enums[n].members)) for n in sorted(finite.symmetric))
+    groups += tuple(Group(k, world.schema.info(k).size) for k in sorted(finite.symmetric_kinds))
     return Symmetry(groups, finite.asymmetric)

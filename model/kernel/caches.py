@@ -54,7 +54,7 @@ class Cache:
         return bool(self.entries)
 
 
-def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
+def allocate(layout: Layout, cache: Cache, lag: int, keys: int, key_kind: str) -> None:
     """Cells for the copies and for `lag` undelivered changes that may owe `keys` keys each."""
     info = layout.schema.info(cache.kind)
     for slot in range(info.size):
@@ -65,18 +65,19 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int) -> None:
             layout.references.setdefault(cache.kind, []).append(ref)
     if lag:
         cache.count = layout.add("pending", "count", 0, lag, actor=cache.actor, kind=cache.kind)
-    texts = tuple(info.names)
     for i in range(lag):
         own = [
             layout.add("pending", f"{i}.own.{k}", 0, 1, actor=cache.actor, kind=cache.kind)
             for k in range(keys if cache.mode == "read_own_writes" else 0)
         ]
-        slot_cell = layout.add(
-            "pending", f"{i}.slot", 0, info.size - 1, actor=cache.actor, kind=cache.kind, texts=texts
-        )
+        slot_cell = layout.add_slot("pending", f"{i}.slot", cache.kind, actor=cache.actor)
         row = layout.copy(cache.kind, "pending", actor=cache.actor, prefix=f"{i}.")
         between = layout.add("pending", f"{i}.between", 0, 1, actor=cache.actor, kind=cache.kind)
         owed = [layout.add("pending", f"{i}.owed.{k}", 0, 1, actor=cache.actor, kind=cache.kind) for k in range(keys)]
+        if key_kind in layout.schema.finite.symmetric_kinds:
+            for what, cells in (("owed", owed), ("own", own)):
+                for k, cell in enumerate(cells):
+                    layout.amend(cell, dims=((key_kind, k),), family=f"{i}.{what}.*")
         cache.entries.append(Entry(slot_cell, row, between, owed, own))
         if "incarnation" in row:
             refs = layout.references.setdefault(cache.kind, [])
@@ -93,12 +94,9 @@ def undelivered(layout: Layout, path: Path, cache: Cache, slot: int) -> Node:
     g = layout.g
     if not cache.lagging:
         return g.false
-    count = path.get(cache.count)
+    count, code = path.get(cache.count), g.const(layout.schema.slot_code(cache.kind, slot))
     return g.or_(
-        *[
-            g.and_(g.lt(g.const(i), count), g.eq(path.get(entry.slot), g.const(slot)))
-            for i, entry in enumerate(cache.entries)
-        ]
+        *[g.and_(g.lt(g.const(i), count), g.eq(path.get(entry.slot), code)) for i, entry in enumerate(cache.entries)]
     )
 
 
@@ -146,7 +144,7 @@ def put(path: Path, layout: Layout, cache: Cache, change: Change) -> None:
         join = g.and_(merge, g.eq(count, g.const(i + 1)))
         here = g.or_(append, join)
         old = before[i]
-        path.set_if(append, entry.slot, g.const(change.slot))
+        path.set_if(append, entry.slot, g.const(layout.schema.slot_code(cache.kind, change.slot)))
         back = g.and_(g.not_(old[entry.row["present"]]), change.leaves["present"])
         path.set_if(here, entry.between, g.and_(join, g.or_(old[entry.between], back)))
         for leaf, cell in entry.row.items():
@@ -177,10 +175,13 @@ def mergeable(path: Path, layout: Layout, cache: Cache, slot: int, present: Node
     late = [wake for wake in cache.wakes if is_late(wake)]
     if cache.indexes or any(map(_looks_at_versions, late)):
         return g.false
-    count = path.get(cache.count)
+    count, code = path.get(cache.count), g.const(layout.schema.slot_code(cache.kind, slot))
     last = g.or_(
         *[
-            g.and_(g.eq(count, g.const(i + 1)), g.eq(path.get(entry.slot), g.const(slot)))
+            g.and_(
+                g.eq(count, g.const(i + 1)),
+                g.eq(path.get(entry.slot), code),
+            )
             for i, entry in enumerate(cache.entries)
         ]
     )
@@ -209,5 +210,7 @@ def _looks_at_versions(wake: Wake) -> bool:
     named = locals_ = 0
     for p in parts(wake.keys):
         locals_ += isinstance(p, e.Local) and p.name in (wake.var, "old")
-        named += isinstance(p, e.Member) and p.name == "name" and isinstance(p.base, e.Local) and p.base.name == wake.var
+        named += (
+            isinstance(p, e.Member) and p.name == "name" and isinstance(p.base, e.Local) and p.base.name == wake.var
+        )
     return wake.when is not None or locals_ != named

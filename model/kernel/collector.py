@@ -97,19 +97,27 @@ def _finalizer(world: World, kind: str, slot: int, finalizer: str, dependents: l
         path.assume(present)
         path.assume(g.ne(copy.read("deletionTimestamp"), g.const(0)))
         path.assume(copy.read(f"finalizers.{finalizer}"))
-        for other in dependents:
-            for i, (there, child) in enumerate(world.stored(path, other)):
-                mine = g.and_(there, _owner_node(world, path, child, kind, slot), _same(world, path, child, kind, slot))
-                if not path.branch(mine):
-                    continue
-                if finalizer == FOREGROUND:
-                    return None
-                draft = draft_of(world, path, "update", child, Writer(None), ["owner"])
-                draft.leaves["owner"] = g.const(0)
-                if "owner.incarnation" in draft.leaves:
-                    draft.leaves["owner.incarnation"] = g.const(0)
-                finish(world, path, draft, NOWHERE)
-                return _label(world, path, other, i, "orphan")
+        children = [
+            (
+                other,
+                i,
+                child,
+                g.and_(there, _owner_node(world, path, child, kind, slot), _same(world, path, child, kind, slot)),
+            )
+            for other in dependents
+            for i, (there, child) in enumerate(world.stored(path, other))
+        ]
+        if path.branch(g.or_(*[mine for *_, mine in children])):
+            if finalizer == FOREGROUND:
+                return None
+            other, i, child, mine = children[path.choose(len(children))]
+            path.assume(mine)
+            draft = draft_of(world, path, "update", child, Writer(None), ["owner"])
+            draft.leaves["owner"] = g.const(0)
+            if "owner.incarnation" in draft.leaves:
+                draft.leaves["owner.incarnation"] = g.const(0)
+            finish(world, path, draft, NOWHERE)
+            return _label(world, path, other, i, "orphan")
         draft = draft_of(world, path, "update", copy, Writer(None), ["finalizers"])
         draft.leaves[f"finalizers.{finalizer}"] = g.false
         finish(world, path, draft, NOWHERE)

@@ -48,6 +48,7 @@ class Finite:
     names     every name that can occur; 0 is the empty name; generated ones last ("Pod~0")
     symbols   the pool of opaque values
     owners    (kind, slot) of everything that may own
+    symmetric_kinds  kinds whose objects have generated names that nobody tells apart
     symmetric enums no member of which is told apart
     incarnations  how many incarnations of one slot are told apart (1 where no kind can return)
     oldest    age at which a time saturates, in ticks; tick in milliseconds
@@ -67,6 +68,7 @@ class Finite:
     tick_ms: int = 1000
     highest_generation: int = 7
     symmetric: frozenset[str] = frozenset()
+    symmetric_kinds: frozenset[str] = frozenset()
     asymmetric: tuple[tuple[str, str], ...] = ()
 
     # ------------------------------------------------------------------ constants
@@ -179,7 +181,9 @@ class Finite:
         match ty:
             case t.Optional(inner=t.OwnerRef()):
                 texts = ("null", *self.owner_texts)
-                yield Leaf(path, 0, len(self.owners), texts)
+                owning = [k for k, _ in self.owners if k in self.symmetric_kinds]
+                base = 1 + next((i for i, (k, _) in enumerate(self.owners) if k in owning[:1]), 0)
+                yield Leaf(path, 0, len(self.owners), texts, ref=owning[0] if owning else None, base=base)
                 if self.returning & {k for k, _ in self.owners}:
                     yield Leaf(path + ".incarnation", 0, self.incarnations)
             case t.Optional(inner=inner):

@@ -40,7 +40,12 @@ def equal(schema: Schema, a: Value, b: Value) -> Node:
         case _, Maybe():
             return g.and_(b.some, equal(schema, a, b.value))
         case Scalar(), Scalar():
-            return g.eq(a.node, b.node)
+            same = g.eq(a.node, b.node)
+            if a.fresh is None and b.fresh is None:
+                return same
+            # A moment that is stored is earlier than now(), also within one tick.
+            now_a, now_b = a.fresh or g.false, b.fresh or g.false
+            return g.and_(same, g.or_(g.and_(now_a, now_b), g.not_(g.or_(now_a, now_b))))
         case Owner(), Owner():
             return g.and_(g.eq(a.node, b.node), g.eq(a.incarnation, b.incarnation))
         case (Owner(), (Object() | OneOf())) | ((Object() | OneOf()), Owner()):

@@ -192,7 +192,7 @@ def prepare_views(world: World, faults: list[Fault], lag: int) -> None:
         actor.frozen = world.layout.add("control", "frozen API server", 0, 1, actor=actor.name)
         for kind, cache in lagging.items():
             view = c.Cache(f"{actor.name}'s old API server", kind, "lagging", cache.wakes, cache.indexes)
-            c.allocate(world.layout, view, len(cache.entries) or lag, len(actor.dirty))
+            c.allocate(world.layout, view, len(cache.entries) or lag, len(actor.dirty), actor.kind)
             actor.views[kind] = view
 
 

@@ -86,25 +86,49 @@ def successors(node: Node) -> list[int]:
             return []
 
 
-_NEEDED: dict[tuple[int, int], tuple[Automaton, frozenset[str]]] = {}
+_LIVE: dict[int, tuple[Automaton, list[frozenset[str]]]] = {}
 
 
 def needed(body: Automaton, at: int) -> frozenset[str]:
-    """Names of locals (and "cursor:i" of loops) that nodes from `at` on may read."""
-    key = (id(body), at)
-    if key not in _NEEDED:
-        seen: set[int] = set()
-        stack = [at]
-        names: set[str] = set()
-        while stack:
-            index = stack.pop()
-            if index in seen:
-                continue
-            seen.add(index)
+    """Names of locals (and "cursor:i" of loops) that a run from node `at` may read before it sets them."""
+    if id(body) not in _LIVE:
+        _LIVE[id(body)] = (body, _liveness(body))
+    return _LIVE[id(body)][1][at]
+
+
+def _liveness(body: Automaton) -> list[frozenset[str]]:
+    """Per node, backwards to a fixed point: what it reads, and what is live behind it and not set by it."""
+    live: list[frozenset[str]] = [frozenset()] * len(body.nodes)
+    changed = True
+    while changed:
+        changed = False
+        for index in reversed(range(len(body.nodes))):
             node = body.nodes[index]
-            names |= locals_in(node)
-            if isinstance(node, Loop):
-                names.add(cursor(node.id))
-            stack += successors(node)
-        _NEEDED[key] = (body, frozenset(names))
-    return _NEEDED[key][1]
+            found = _reads(node)
+            for after, sets in _edges(node):
+                found |= live[after] - sets
+            if found != live[index]:
+                live[index] = found
+                changed = True
+    return live
+
+
+def _reads(node: Node) -> frozenset[str]:
+    if isinstance(node, Loop):
+        return frozenset({cursor(node.id)})
+    return frozenset(locals_in(node))
+
+
+def _edges(node: Node) -> list[tuple[int, frozenset[str]]]:
+    """(node that follows, locals that are set on the way)."""
+    nothing: frozenset[str] = frozenset()
+    match node:
+        case Bind(name=name, next=n):
+            return [(n, frozenset({name}))]
+        case Loop(var=var, body=a, next=b):
+            return [(a, frozenset({var})), (b, nothing)]
+        case Call(result=result, next=n, handlers=handlers):
+            answer = frozenset({result}) if result is not None else nothing
+            return [(n, answer), *[(h, nothing) for _, h in handlers]]
+        case _:
+            return [(n, nothing) for n in successors(node)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dashpot.model import expr as e
@@ -256,8 +257,18 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
         if x.op == "size":
             return Scalar(size, t.Int()), ok
         return Scalar(g.eq(size, g.const(0)), t.Bool()), ok
+    bare = base.value if isinstance(base, Maybe) else base
+    if isinstance(bare, Scalar) and isinstance(bare.type, t.Name | t.Opaque):
+        return _of_text(terms, x, bare, args), g.and_(ok, *[v.some for v in (base,) if isinstance(v, Maybe)])
     items, there = as_items(terms, base)
     match x.op:
+        case "keys":
+            return items, g.and_(ok, there)
+        case "values":
+            distinct: list[tuple[Node, Value]] = []
+            for inside, v in bare.entries.values() if isinstance(bare, Table) else ():
+                distinct.append((g.and_(inside, g.not_(contains(terms.schema, Items(distinct), v))), v))
+            return Items(distinct), g.and_(ok, there)
         case "size":
             return Scalar(g.sum(inside for inside, _ in items.items), t.Int()), g.and_(ok, there)
         case "isEmpty":
@@ -266,27 +277,47 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
             return take(terms, items, scalar(args[0][0])), g.and_(ok, there)
         case "drop":
             return drop(terms, items, scalar(args[0][0])), g.and_(ok, there)
-        case "contains" if isinstance(base, Items | Maybe | Table):
+        case "contains" if isinstance(bare, Items | Table):
             return Scalar(contains(terms.schema, items, args[0][0]), t.Bool()), g.and_(ok, there)
-        case "startsWith" | "endsWith" | "contains":
-            return _tabulated(terms, x.op, base, args[0][0]), ok
     raise SpecError(
         "D306", f".{x.op}() has no finite form", x.span, "use an enum, or an `extern fun` with an abstraction"
     )
 
 
-def _tabulated(terms: Terms, op: str, base: Value, arg: Value) -> Value:
-    """A string predicate over the finite texts that its arguments can be."""
+def _of_text(terms: Terms, x: e.Method, base: Scalar, args: list[Result]) -> Value:
+    """A method of a string, tabulated over the finite texts that its arguments can be."""
     from dashpot.model.kernel.operators import text_options
 
     g = terms.g
-    hits = []
-    for v, x in text_options(terms, base):
-        for w, y in text_options(terms, arg):
-            holds = x.startswith(y) if op == "startsWith" else x.endswith(y) if op == "endsWith" else y in x
-            if holds:
-                hits.append(g.and_(g.eq(scalar(base), g.const(v)), g.eq(scalar(arg), g.const(w))))
+    if x.op == "size":
+        size = g.const(0)
+        for v, text in text_options(terms, base):
+            size = g.ite(g.eq(base.node, g.const(v)), g.const(len(text)), size)
+        return Scalar(size, t.Int())
+    arg = args[0][0]
+    hits = [
+        g.and_(g.eq(base.node, g.const(v)), g.eq(scalar(arg), g.const(w)))
+        for v, text in text_options(terms, base)
+        for w, part in text_options(terms, arg)
+        if _holds(x, text, part)
+    ]
     return Scalar(g.or_(*hits), t.Bool())
+
+
+def _holds(x: e.Method, text: str, part: str) -> bool:
+    match x.op:
+        case "startsWith":
+            return text.startswith(part)
+        case "endsWith":
+            return text.endswith(part)
+        case "contains":
+            return part in text
+        case "matches":
+            try:
+                return re.search(part, text) is not None
+            except re.error as error:
+                raise SpecError("D306", f"{part!r} is no regular expression: {error}", x.span) from None
+    raise SpecError("D306", f".{x.op}() has no finite form", x.span, "use an enum, or an `extern fun` with an abstraction")
 
 
 def only(terms: Terms, value: Value) -> Value:

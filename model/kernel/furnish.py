@@ -100,6 +100,8 @@ def _actor(world: World, decl: Declaration, name: str, me: Value | None) -> Acto
         if isinstance(decl, Controller):
             texts = ("none", *schema.info(decl.kind).names)
             key = layout.add("control", f"key{i or ''}", 0, keys, actor=name, texts=texts)
+            if decl.kind in finite.symmetric_kinds:
+                layout.amend(key, ref=decl.kind, base=1)
         actor.workers.append(Worker(pc, key))
     if isinstance(decl, Controller):
         for k in range(keys):
@@ -140,7 +142,7 @@ def _caches(world: World, actor: Actor) -> None:
         actor.caches[kind] = cache
         lag = _lag(world.check)
         if mode != "live" and (kind in read or indexes) and lag:
-            c.allocate(world.layout, cache, lag, len(actor.dirty))
+            c.allocate(world.layout, cache, lag, len(actor.dirty), actor.kind)
 
 
 def _read_kinds(decl: Controller | Process) -> set[str]:

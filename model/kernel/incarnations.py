@@ -42,7 +42,7 @@ def _renumbered(world: World, update: Update, kind: str, slot: int) -> Update:
     for ref in layout.references.get(kind, ()):
         here = g.truth(ref.slot == slot)
         if ref.slot_cell is not None:
-            here = g.eq(_now(world, assigned, ref.slot_cell), g.const(slot))
+            here = g.eq(_now(world, assigned, ref.slot_cell), g.const(world.schema.slot_code(kind, slot)))
         if ref.valid is not None:
             here = g.and_(here, g.ne(_now(world, assigned, ref.valid), g.const(0)))
         carried.append((ref.cell, here, ref.base))

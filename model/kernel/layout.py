@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import attrs
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from dashpot.model.core import Graph, Node
 from dashpot.model.kernel.domain import Leaf
@@ -71,8 +71,22 @@ class Layout:
         root: bool = False,
     ) -> int:
         index = len(self.cells)
-        self.cells.append(Cell(index, area, actor, kind, slot, path, lo, hi, initial, texts, root=root))
+        cell = Cell(index, area, actor, kind, slot, path, lo, hi, initial, texts, root=root)
+        if slot >= 0 and kind in self.schema.finite.symmetric_kinds:
+            cell = evolve(cell, dims=((kind, slot),))
+        self.cells.append(cell)
         return index
+
+    def add_slot(self, area: str, path: str, kind: str, *, actor: str) -> int:
+        """A cell that holds a slot of `kind` (see `Schema.slot_code`)."""
+        names = self.schema.info(kind).names
+        base = self.schema.slot_code(kind, 0)
+        texts = ("none",) * base + tuple(names)
+        owner = kind if area == "pending" else ""
+        cell = self.add(area, path, 0, len(names) - 1 + base, 0, actor=actor, kind=owner, texts=texts)
+        if base:
+            self.amend(cell, ref=kind, base=base)
+        return cell
 
     def amend(self, cell: int, **changes: Any) -> None:
         """Change what is known of a cell."""
@@ -96,7 +110,9 @@ class Layout:
                 texts=leaf.texts,
             )
             if leaf.dims or leaf.ref:
-                self.amend(row[leaf.path], dims=leaf.dims, ref=leaf.ref, base=leaf.base)
+                self.amend(
+                    row[leaf.path], dims=self.cells[row[leaf.path]].dims + leaf.dims, ref=leaf.ref, base=leaf.base
+                )
                 self.amend(row[leaf.path], family=prefix + leaf.family if leaf.family else "")
             if leaf.ranked:
                 self.generations.setdefault("" if self.schema.crossing else kind, []).append(row[leaf.path])

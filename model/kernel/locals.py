@@ -26,7 +26,9 @@ from dashpot.model.kernel.values import (
 )
 from dashpot.model.kernel.widen import Widen
 from dashpot.model.kernel.world import Actor, Worker, World
-from dashpot.model.types import Type
+from dashpot.model.types import Optional, OwnerRef, Type
+
+OWNER = Optional(OwnerRef())
 
 
 @define(eq=False)
@@ -87,9 +89,8 @@ class Place:
                 self._scalar(path, value)
             case Owner():
                 if self.owner < 0:
-                    self.owner = self._add("owner", 0, max(0, len(self.world.schema.finite.owners) - 1))
-                    self.cell = self._add("owner.incarnation", 0, self.world.schema.finite.incarnations - 1)
-                path.set(self.owner, value.node)
+                    self._owner()
+                path.set(self.owner, self.world.g.add(value.node, self.world.g.const(1)))
                 path.set(self.cell, value.incarnation)
             case Record(fields=fields):
                 for name, part in fields.items():
@@ -104,6 +105,15 @@ class Place:
                 self._items(path, value)
             case _:
                 pass
+
+    def _owner(self) -> None:
+        """Cells of an owner reference, laid out as the field `owner` of an object; 0 is none."""
+        finite = self.world.schema.finite
+        leaf = next(iter(finite.leaves(OWNER, "owner")))
+        self.owner = self._add("owner", 0, leaf.hi, 0, leaf.texts)
+        if leaf.ref:
+            self.world.layout.amend(self.owner, ref=leaf.ref, base=leaf.base)
+        self.cell = self._add("owner.incarnation", 0, finite.incarnations)
 
     def _field(self, name: str) -> Place:
         if name not in self.fields:
@@ -141,9 +151,9 @@ class Place:
         kind = options[0][1].kind
         if not self.kind:
             self.kind = kind
-            names = tuple(self.world.schema.info(kind).names)
             if self.fixed < 0:
-                self.slot = self._add("slot", 0, len(names) - 1, 0, names)
+                self.grow()
+                self.slot = layout.add_slot("local", f"{self.name}.slot", kind, actor=self.actor)
             where = None if self.fixed >= 0 else self.slot
             self.current = self._add("current", 0, 1)
             layout.currency.setdefault(kind, []).append((where, self.fixed, self.current))
@@ -152,8 +162,11 @@ class Place:
             if "incarnation" in self.row:
                 refs = layout.references.setdefault(kind, [])
                 refs.append(Reference(where, self.fixed, self.row["incarnation"], None, 1))
+            if self.fixed >= 0:
+                _index(self.world, kind, self.fixed, [self.current, *self.row.values()])
         if self.fixed < 0:
-            path.set(self.slot, _merge(self.world, [(c, g.const(o.slot)) for c, o in options]))
+            codes = [(c, g.const(self.world.schema.slot_code(kind, o.slot))) for c, o in options]
+            path.set(self.slot, _merge(self.world, codes))
         path.set(self.current, _merge(self.world, [(c, _current(self.world, path, o)) for c, o in options]))
         for leaf, cell in self.row.items():
             path.set(cell, _merge(self.world, [(c, _leaf(self.world, o, leaf)) for c, o in options]))
@@ -195,6 +208,12 @@ class Place:
         value = self._load(path)
         return value if self.some < 0 else Maybe(path.get(self.some), value)
 
+    def _at(self, path: Path, slot: int) -> Node:
+        """This is the object of that slot."""
+        g = self.world.g
+        code = g.const(self.world.schema.slot_code(self.kind, slot))
+        return g.true if self.fixed >= 0 else g.eq(path.get(self.slot), code)
+
     def _load(self, path: Path) -> Value:
         g = self.world.g
         if self.kind:
@@ -206,7 +225,9 @@ class Place:
             slots = range(self.world.schema.info(self.kind).size) if self.fixed < 0 else (self.fixed,)
             options = [
                 (
-                    g.true if self.fixed >= 0 else g.eq(path.get(self.slot), g.const(s)),
+                    g.true
+                    if self.fixed >= 0
+                    else g.eq(path.get(self.slot), g.const(self.world.schema.slot_code(self.kind, s))),
                     Object(self.kind, s, row.__getitem__, incarnation, current, "local"),
                 )
                 for s in slots
@@ -219,7 +240,8 @@ class Place:
             ranks = [rank for _, v, rank in loaded if v is not None]
             return Items(items, ranks if self.ordered else None, path.get(self.limit) if self.limit >= 0 else None)
         if self.owner >= 0:
-            return Owner(path.get(self.owner), path.get(self.cell))
+            count = len(self.world.schema.finite.owners)
+            return Owner(g.table((0, *range(count)), path.get(self.owner)), path.get(self.cell))
         if self.table is not None:
             entries: dict[int, tuple[Node, Value]] = {}
             for k, place in self.fields.items():
@@ -257,6 +279,8 @@ class Member:
             self.inside = layout.add("local", self.name, 0, 1, actor=self.actor, texts=("out", "in"))
             self.rank = layout.add("local", f"{self.name}.rank", 0, 15, actor=self.actor)
             first = options[0][1]
+            if isinstance(first, Object):
+                _index(self.world, first.kind, first.slot, [self.inside, self.rank])
             if isinstance(first, Scalar) and first.node.is_const:
                 self.constant = first
             else:
@@ -280,6 +304,14 @@ class Member:
             return self.world.g.false, None, self.world.g.const(0)
         value = self.constant if self.place is None else self.place.load(path)
         return path.get(self.inside), value, path.get(self.rank)
+
+
+def _index(world: World, kind: str, slot: int, cells: list[int]) -> None:
+    """These cells belong to one of several interchangeable objects."""
+    if kind in world.schema.finite.symmetric_kinds:
+        for cell in cells:
+            family = world.layout.cells[cell].path.replace(f"[{slot}]", "[*]")
+            world.layout.amend(cell, dims=((kind, slot),), family=family)
 
 
 def _merge(world: World, options: list[tuple[Node, Node]]) -> Node:

@@ -79,6 +79,8 @@ class Naming:
                 self.loose.add(p.value)
             elif isinstance(p, e.Builtin | e.Binary) and isinstance(p.type, t.Name):
                 self.loose |= self.texts(p)
+            elif isinstance(p, e.ObjectLiteral) and isinstance(p.type, t.MapOf):
+                self.loose |= {i.path[0] for i in p.items if isinstance(i.path[0], str)}  # keys of a map
             elif isinstance(p, e.Fold) and p.var:
                 self._bind(p.var, p.base, element=True)
             elif isinstance(p, e.Let):

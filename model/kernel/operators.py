@@ -37,6 +37,9 @@ def binary(terms: Terms, x: e.Binary, env: Env) -> Result:
             return Scalar(g.not_(equal(terms.schema, left, right)), t.Bool()), g.and_(ok, ok2)
         case "in":
             return Scalar(_member(terms, left, right), t.Bool()), g.and_(ok, ok2)
+    if ok is g.false or ok2 is g.false:
+        return Scalar(g.false, t.Bool()), g.false  # what stands for an undefined operand need not have its shape
+    match x.op:
         case "+" if isinstance(left, Items) and isinstance(right, Items):
             return _join(terms, x, left, right), g.and_(ok, ok2)
         case "+" if _is_text(x, left, right):

@@ -61,6 +61,8 @@ def finish(world: World, path: Path, draft: Draft, span: Span) -> None:
     g = world.g
     if draft.old is not None:
         spec_changed = differing((draft.old_leaves, draft.leaves), "spec", world.terms(path, None))
+        if any(name.split(".")[0] == "spec" for name in draft.now):
+            spec_changed = g.true
         bump(world, path, draft, spec_changed)
     _remove_if_free(world, path, draft)
     gone = path.resolve(draft.leaves["present"]) is g.false

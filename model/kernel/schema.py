@@ -93,6 +93,10 @@ class Schema:
     def name_index(self, kind: str, slot: int) -> int:
         return self.finite.name(self.info(kind).names[slot])
 
+    def slot_code(self, kind: str, slot: int) -> int:
+        """How a cell that holds a slot says this one: of interchangeable objects 0 must name none."""
+        return slot + (kind in self.finite.symmetric_kinds)
+
     def owner_index(self, kind: str, slot: int) -> int:
         return self.finite.owners.index((kind, slot))
 

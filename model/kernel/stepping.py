@@ -36,7 +36,8 @@ def rest(
     path.set(worker.pc, world.g.const(worker.places[point]))
     worker.reached.add(point)
     live = needed(body, stop.at)
-    for name in sorted(n for n in stop.env if n in live or of_local(n) in live):
+    fixed = world.env(actor)
+    for name in sorted(n for n in stop.env if n not in fixed and (n in live or of_local(n) in live)):
         if name in stop.env:
             place(world, actor, worker, name).save(path, stop.env[name])
 

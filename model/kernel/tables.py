@@ -14,7 +14,7 @@ from dashpot.model.kernel import clock
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
 from dashpot.model.kernel.path import Path
-from dashpot.model.kernel.scalarsets import scalarsets
+from dashpot.model.kernel.scalarsets import interchangeable, scalarsets
 from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, KindInfo, Schema
 from dashpot.model.kernel.terms import Look, Terms
 from dashpot.model.kernel.values import Scalar
@@ -155,6 +155,11 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     schema.crossing = generations_cross(everything)
     _slots(schema, naming, given, sizes, created(run))
     _fill_tables(schema, naming, everything, run, given)
+    candidates = [k for k, info in schema.kinds.items() if info.size > 1 and not info.fixed]
+    finite.symmetric_kinds, reasons = interchangeable(
+        candidates, everything, [i.resource for i in schema.kinds.values()]
+    )
+    finite.asymmetric += reasons
     return schema, given
 
 
@@ -253,7 +258,9 @@ def _fill_tables(
     finite.owner_texts = [f"{k} {schema.kinds[k].names[s]}" for k, s in finite.owners]
     removed = deleted(run) | {g.kind for g in given if any(i.path[0] == "owner" for i in g.items)}
     for piece in run:
-        removed |= {x.kind for x in calls(piece) if any(f.path[0] in ("owner", "finalizers") for f in (*x.fields, *x.ops))}
+        removed |= {
+            x.kind for x in calls(piece) if any(f.path[0] in ("owner", "finalizers") for f in (*x.fields, *x.ops))
+        }
     finite.returning = frozenset(k for k in schema.kinds if k in created(run) and k in removed)
 
 

@@ -157,6 +157,8 @@ class Terms:
                 value, there = self.side(owner, x.base.name, x.name)
                 return value, self.g.and_(ok, there)
         base, ok = self.value(x.base, env)
+        if ok is self.g.false:
+            return base, ok  # undefined whatever it is: what stands for it has no members
         value, there = self.member(base, x.name, x)
         return value, self.g.and_(ok, there)
 

@@ -17,7 +17,7 @@ from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import Draft, admit, bump, draft_of, finish, held_by_finalizers, in_grace, submit
 from dashpot.model.kernel.schema import FOREGROUND, GRACE_OVER, ORPHAN
 from dashpot.model.kernel.terms import Env, Terms
-from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Scalar, Value
+from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, Record, Scalar, Table, Value
 from dashpot.model.kernel.widen import fit
 from dashpot.model.kernel.world import BOUND, World, Writer
 
@@ -124,11 +124,23 @@ def _slot_for(world: World, path: Path, terms: Terms, call: Call, env: Env, writ
         world.spill(path, g.true, (call.kind, "name"), f"names of {call.kind}", call.span)
         return None
     rows = world.store[call.kind]
+    if call.kind in schema.finite.symmetric_kinds:
+        return _any_free(world, path, call)
     for slot in range(info.size):
         if slot not in info.fixed and not path.branch(path.get(rows[slot]["present"])):
             return slot
     world.spill(path, g.true, (call.kind, ""), f"{call.kind} slots", call.span)
     return None
+
+
+def _any_free(world: World, path: Path, call: Call) -> int | None:
+    """Any free slot of interchangeable objects: a first one would tell them apart."""
+    g = world.g
+    taken = [path.resolve(path.get(row["present"])) for row in world.store[call.kind]]
+    world.spill(path, g.and_(*taken), (call.kind, ""), f"{call.kind} slots", call.span)
+    slot = path.choose(len(taken))
+    path.assume(g.not_(taken[slot]))
+    return slot
 
 
 def new_leaves(world: World, path: Path, kind: str) -> dict[str, Node]:
@@ -189,11 +201,19 @@ def _outside(world: World, draft: Draft, f: Assignment, value: Value) -> Node:
 
 
 def _moment(world: World, value: Value) -> Node:
-    """Where a value is now() of this step."""
-    if isinstance(value, Maybe):
-        return world.g.and_(value.some, _moment(world, value.value))
+    """Where a value is now() of this step, or holds one: a field of a struct, an entry of a list or a map."""
+    g = world.g
+    match value:
+        case Maybe():
+            return g.and_(value.some, _moment(world, value.value))
+        case Record():
+            return g.or_(*[_moment(world, part) for part in value.fields.values()])
+        case Items():
+            return g.or_(*[g.and_(there, _moment(world, part)) for there, part in value.items])
+        case Table():
+            return g.or_(*[g.and_(there, _moment(world, part)) for there, part in value.entries.values()])
     fresh = value.fresh if isinstance(value, Scalar) else None
-    return world.g.false if fresh is None else fresh
+    return g.false if fresh is None else fresh
 
 
 # ---------------------------------------------------------------------- writes to an object
@@ -223,10 +243,13 @@ def _write(world: World, path: Path, writer: Writer, call: Call, env: Env) -> An
         held = same if call.guard == "same" else g.and_(same, copy.current)
         if not path.branch(held):
             return Answer("Conflict", None, name)
-    elif not writer.actor or not writer.actor.blind:
+    before = len(path.obligations)
+    if not conditional and (not writer.actor or not writer.actor.blind):
         what = f"{call.verb} lands on another {copy.kind} of that name than the one that was read"
         world.oblige(path, "wrong_uid", same, (name, "uid"), what, call.span)
     outcome, stored = _do(world, path, writer, call, env, terms, copy)
+    if outcome != "ok":  # a write that is refused lands nowhere and loses nothing
+        path.obligations[before:] = [o for o in path.obligations[before:] if o.property == BOUND]
     return Answer(outcome, stored if outcome == "ok" else None, name)
 
 
@@ -303,6 +326,8 @@ def _json_patch(
             if op.op == "add" and isinstance(current, Items) and not isinstance(value, Items):
                 fresh = g.not_(contains(schema, current, value))
                 value = Items([*current.items, (fresh, value)], current.ranks and [*current.ranks, g.const(99)])
+            if path.branch(_moment(world, value)):
+                draft.now.add(dotted(op.path))
             overflow = assign(terms, draft.kind, draft.leaves, op.path, value, env)
             about = (schema.object_text(draft.kind, draft.slot), dotted(op.path))
             world.spill(path, overflow, about, f"{draft.kind}.{dotted(op.path)}", op.span)

@@ -64,5 +64,22 @@ def kinds_named(thing: object) -> set[str]:
 
 
 def locals_in(thing: object) -> set[str]:
-    """Names of the locals that terms inside read (binders inside included)."""
-    return {p.name for p in parts(thing) if isinstance(p, e.Local)}
+    """Names of the locals that terms inside read from outside: what a fold, a filter or a `let` binds is its own."""
+    match thing:
+        case None | str() | int() | Span():
+            return set()
+        case tuple():
+            return set().union(*map(locals_in, thing))
+        case e.Local(name=name):
+            return {name}
+        case e.Fold(base=base, var=var, body=body):
+            return locals_in(base) | (locals_in(body) - {var})
+        case e.Cached(name=name_term, var=bound, where=where):
+            return locals_in(name_term) | (locals_in(where) - {bound or ""})
+        case e.Let(name=let, value=value, body=inner):
+            return locals_in(value) | (locals_in(inner) - {let})
+        case Call(var=bound, where=where):
+            rest = (thing.target, thing.fields, thing.ops, thing.name, thing.to)
+            return locals_in(rest) | (locals_in(where) - {bound or ""})
+        case _:
+            return set().union(*[locals_in(getattr(thing, f)) for f in _fields(type(thing))])

@@ -168,7 +168,7 @@ class World:
         if path.branch(full):
             oldest = view.entries[0]
             for s, row in enumerate(view.rows):
-                here = self.g.eq(path.get(oldest.slot), self.g.const(s))
+                here = self.g.eq(path.get(oldest.slot), self.g.const(self.schema.slot_code(view.kind, s)))
                 for leaf, cell in row.items():
                     path.set_if(here, cell, path.get(oldest.row[leaf]))
             c.shift(path, self.layout, view, self.g.true)
@@ -282,7 +282,8 @@ class World:
         """The oldest change reaches the cache: the copy is replaced, handlers run, owed keys become dirty."""
         g = self.g
         oldest = cache.entries[0]
-        slots = [path.resolve(g.eq(path.get(oldest.slot), g.const(s))) for s in range(len(cache.rows))]
+        code = self.schema.slot_code(cache.kind, 0)
+        slots = [path.resolve(g.eq(path.get(oldest.slot), g.const(s + code))) for s in range(len(cache.rows))]
         open_ = [s for s, node in enumerate(slots) if node is not g.false]
         slot = open_[path.choose(len(open_))] if len(open_) > 1 else open_[0]
         path.assume(slots[slot])
@@ -308,7 +309,8 @@ class World:
         late = [w for w in cache.wakes if c.is_late(w)]
         self.mark(path, actor, [g.and_(test, path.get(cell)) for cell in oldest.owed])
         for slot, row in enumerate(cache.rows):
-            here = path.resolve(g.and_(test, g.eq(path.get(oldest.slot), g.const(slot))))
+            code = self.schema.slot_code(cache.kind, slot)
+            here = path.resolve(g.and_(test, g.eq(path.get(oldest.slot), g.const(code))))
             if here is g.false:
                 continue
             old = {leaf: path.get(cell) for leaf, cell in row.items()}

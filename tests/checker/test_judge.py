@@ -10,6 +10,7 @@ from dashpot.model.expr import Literal
 from dashpot.model.program import Check, Expect, Program, Property, State, Waive
 from dashpot.model.types import Bool
 
+WAIVED = Waive("hot_loop", None, (), "leases")
 TRACE = Trace(((0,),), ())
 
 
@@ -85,3 +86,14 @@ def test_waivers_are_collected_by_name() -> None:
     waives = (Waive("hot_loop", "Lease", ("spec", "renewed"), "for ever"), Waive("panic", None, (), "known"))
     asked = questions(program(), check(waives=waives))
     assert asked.waived == {"hot_loop": {("Lease", "spec.renewed")}, "panic": {("", "")}}
+
+
+def test_an_expectation_that_nothing_answers_is_undecided() -> None:
+    """It must not pass for one that was met."""
+    asked = check(Expect(("p",), False, None, None), Expect(("hot_loop",), True, None, None), waives=(WAIVED,))
+    report = judged(Report("small", 1, 0, 1, True, 0.0, ()), questions(program("p"), asked))
+    lines = {r.property: (r.expected, r.as_said, r.judged) for r in report.results}
+    assert lines == {"p": ("holds", None, True), "hot_loop": ("violation", None, True)}
+    assert report.status == 3
+    details = [r.verdict.detail for r in report.results if isinstance(r.verdict, Unknown)]
+    assert details == ["nothing that it speaks of occurs in this check", "the check waives it, so it was not looked for"]

@@ -68,6 +68,7 @@ def test_one_representative_an_orbit(seed: int) -> None:
         assert {backend.unpack(s) for s in symmetries.orbit(packed)} == orbit(system, state)
         assert {canon(s) for s in symmetries.orbit(packed)} == {canon(packed)}
         assert canon(packed) in symmetries.orbit(packed)
+        assert symmetries.covered([canon(packed)]) == len(symmetries.orbit(packed))
 
 
 @settings(max_examples=400)
@@ -121,6 +122,7 @@ def test_anchor_has_the_same_verdicts_on_fewer_states() -> None:
         report = check_system(anchor(fix=fix, symmetry=True), Options(cross_check=True))
         assert report.symmetry == ("Slot",) and report.complete
         assert (report.states, report.orbits_of) == ((19824, 98580) if fix else (80418, 402792))
+        assert report.cross_checked
         kinds = {r.property: getattr(r.verdict, "kind", "holds") for r in report.results}
         found = {"no_overshoot": "safety", "settles": "loop", "hot_loop": "loop"}
         assert kinds == (dict.fromkeys(found, "holds") if fix else found)

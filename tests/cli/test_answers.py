@@ -36,10 +36,10 @@ def goal() -> Goal:
 
 
 def checked(*results: Result, complete: bool = True) -> Checked:
-    report = Report("small", 11287, 41906, 23, complete, 2.14, results, bounds=("Pod slots: 12 steps",))
+    report = Report("small", 11287, 41906, 23, complete, 2.14, results, bounds=("Pod slots: 12 steps",), lag=2)
     runs = {r.property: "f3a1" for r in results if isinstance(r.verdict, Violated)}
     return Checked(
-        CHECK, report, CHECK.faults or (), 2, runs, {"scaled": "It never scales."}, {"scaled": ((LINE, "x"),)}
+        CHECK, report, CHECK.faults or (), runs, {"scaled": "It never scales."}, {"scaled": ((LINE, "x"),)}
     )
 
 
@@ -164,3 +164,9 @@ def test_a_line_of_a_script_is_quoted_as_it_is_written() -> None:
     assert acted.text(Step("settle", span=Span("a.loop", 2, 3, 2, 9))) == "settle"
     assert acted.text(Step("write", span=Span("a.loop", 3, 3, 5, 4))) == "create Pod { …"
     assert acted.text(Step("settle")) == "settle"
+
+
+def test_orbits_are_told_with_the_states_that_they_stand_for() -> None:
+    report = Report("small", 80418, 2818917, 41, True, 3.0, (), ("Slot",), orbits_of=402792, cross_checked=True)
+    assert explored(report).startswith("  80 418 orbits of 402 792 distinct states  2 818 917 transitions  ")
+    assert any("cross-check:" in line for line in footnotes(Checked(CHECK, report, ())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -256,3 +257,4 @@ def test_what_new_writes_checks_as_it_says(here: Path, capsys: pytest.CaptureFix
     Path("web.loop").write_text(text.replace('name: it.name + "-" + i', 'generateName: it.name + "-"'))
     status, out, _ = answer(capsys, "check", "web.loop", "--no-scenarios")
     assert status == VIOLATED, "the way to break it that the file describes breaks it"
+    assert re.search(r"never_too_many +✗ violated +5 .*expected to hold ✗", out), "in the scope that the file has"

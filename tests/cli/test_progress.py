@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+from tests.model.anchor import anchor
 
-from dashpot.checker.budget import Progress
+from dashpot.checker.budget import Phase, Progress
+from dashpot.checker.explore import Options, check_system
 from dashpot.cli.progress import Ticker
 
 
@@ -61,3 +63,41 @@ def test_a_terminal_that_goes_away_stops_no_search() -> None:
 
     clock = Clock()
     feed(Ticker("a", clock, stream=Gone()), clock, [1.0, 2.0])
+
+
+def test_work_that_is_no_search_is_named() -> None:
+    clock, screen = Clock(), Terminal()
+    ticker = Ticker("a", clock, stream=screen)
+    ticker(Phase("building the world"))
+    ticker.beat()
+    assert screen.getvalue() == "", "short work is not worth a line"
+    clock.now = 4.0
+    ticker.beat()
+    assert screen.getvalue() == "\r\033[Ka  building the world  4 s"
+    ticker(Phase(""))
+    clock.now = 5.0
+    ticker.beat()
+    assert screen.getvalue().count("\r") == 1, "a search speaks for itself"
+    ticker(Phase("judging liveness"))
+    ticker.beat()
+    assert screen.getvalue().endswith("a  judging liveness  5 s")
+    ticker.done()
+    ticker.beat()
+    assert screen.getvalue().endswith("\r\033[K"), "what is done is silent"
+
+
+def test_a_search_names_what_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    ticker = Ticker("a", clock)
+    ticker(Phase("cross-check without symmetry"))
+    feed(ticker, clock, [1.0])
+    assert capsys.readouterr().err.startswith("a  cross-check without symmetry  10 transitions")
+
+
+def test_every_long_part_of_a_check_is_told() -> None:
+    told: list[Progress | Phase] = []
+    report = check_system(anchor(slots=2, symmetry=True), Options(cross_check=True, progress=told.append))
+    assert report.cross_checked
+    again = "cross-check without symmetry"
+    phases = [now.name for now in told if isinstance(now, Phase)]
+    assert phases == ["", "judging liveness", again, f"{again}, judging liveness"]

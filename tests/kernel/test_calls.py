@@ -270,6 +270,11 @@ CALLS = {
         'let p = get live Pod "p"; if p == null { return }; delete p; bind p to "x"', "Conflict NotFound",
         'given Pod p { finalizers: ["f"] }', {"Log[0].status.out": "conflict", "Pod[0].spec.nodeName": "null"},
     ),
+    "get live of nothing, behind another call, asked for a member behind a test": (
+        'create Mark { name: "m" }; let b = get live Box "b"; if b == null || b.spec.n == 1 { '
+        "patch l.status { out: missing }; return }; patch b.spec { n: 1 }",
+        "NotFound", "", {"Log[0].status.out": "missing"},
+    ),
     "get live of nothing is null": ('let b = get live Box "b"; if b != null { return }', "", "", {"Log[0].status.out": "ok"}),
 }  # fmt: skip
 

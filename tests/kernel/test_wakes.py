@@ -231,3 +231,58 @@ def test_an_index_keeps_step(fault: str, given: str) -> None:
 
 def test_an_index_is_out_of_step_after_a_drop() -> None:
     assert verdicts(INDEX.replace("FAULT", "drop: 1").replace("GIVEN", ""))["counted"].startswith("stuck")
+
+
+# ---------------------------------------------------------------------- keys found at delivery, and merging
+LATE = """
+resource Box { spec { x: bool }; status { started: bool; met: bool } }
+resource Note { spec { to: Name?; n: 0..2 } }
+resource Done { }
+controller C for Box as b when b.spec.x != old.spec.x {
+  watches Note as n -> KEYS
+  memory started: bool = false
+  reconcile b {
+    let notes = list cached Note
+    if !started { started = true; patch b.status { started: true }; return }
+    patch b.status { met: notes.size() >= 0 }
+  }
+}
+environment U { ACTIONS }
+property met for b in Box = converges while DONE to b.name != "b" || b.status.met
+property can = sometimes Box.exists(b, b.status.met)
+check c { run C, U; scope { Box: 1, Note: 1, Done: 1, lag: 2 }; faults { }; given Box "b" { }; GIVEN }
+"""
+READY = 'Box.all(b, b.status.started)'
+
+
+@pytest.mark.parametrize(
+    ("keys", "actions", "done", "given"),
+    [
+        (
+            "Box when n.spec.n == 1",
+            f"action one(n: Note) when n.spec.n == 0 && {READY} at most 1 {{ patch n.spec {{ n: 1 }} }}; "
+            "action two(n: Note) when n.spec.n == 1 at most 1 { patch n.spec { n: 2 } }",
+            "Note.exists(n, n.spec.n == 2)",
+            'given Note "n" { }',
+        ),
+        (
+            "Box.filter(b, b.name == n.spec.to)",
+            f'action one(n: Note) when n.spec.n == 0 && {READY} at most 1 {{ patch n.spec {{ n: 1, to: "b" }} }}; '
+            "action two(n: Note) when n.spec.n == 1 at most 1 { patch n.spec { n: 2, to: null } }",
+            "Note.exists(n, n.spec.n == 2)",
+            'given Note "n" { }',
+        ),
+        (
+            "Box",
+            f'action one() when Note.isEmpty() && {READY} at most 1 {{ create Note {{ name: "n" }} }}; '
+            'action two(n: Note) at most 1 { delete n; create Done { name: "d" } }',
+            "Done.size() == 1",
+            "",
+        ),
+    ],
+    ids=["when", "a key in between", "came and went"],
+)
+def test_merging_loses_no_key_that_is_found_at_delivery(keys: str, actions: str, done: str, given: str) -> None:
+    text = LATE.replace("KEYS", keys).replace("ACTIONS", actions).replace("DONE", done).replace("GIVEN", given)
+    found = verdicts(text)
+    assert (found["met"], found["can"]) == ("holds", "holds")

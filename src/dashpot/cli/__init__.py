@@ -71,7 +71,10 @@ def _explained(error: Exception) -> int:
         from dashpot.model.fault import SpecError
 
         if isinstance(error, SpecRejected | SpecError):
-            say(error.messages if isinstance(error, SpecRejected) else [from_fault(error)])
+            if isinstance(error, SpecRejected):
+                say(error.messages, error.sources)
+            else:
+                say([from_fault(error)])
             return WRONG
     from dashpot.cli.crash import record
 

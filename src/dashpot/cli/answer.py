@@ -59,8 +59,10 @@ def _check(checked: Checked) -> dict[str, Any]:
         "cpu_s": round(report.cpu_s, 3),
         "symmetry": list(report.symmetry),
         "orbits_of": report.orbits_of,
-        "lag": checked.lag,
+        "cross_checked": report.cross_checked,
+        "lag": report.lag,
         "bounds": list(report.bounds),
+        "absent": list(report.absent),
         "never_fired": list(report.never_fired),
         "results": [_result(checked, r) for r in report.results],
     }

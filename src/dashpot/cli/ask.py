@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from dashpot.model.span import Span
     from dashpot.model.system import Label, System
 
-DEFAULT_LAG = 2
-"""What a scope that does not speak of `lag` means (semantics.md)."""
-
 
 class Listener(Protocol):
     """Hears of each result as soon as it is there."""
@@ -50,9 +47,10 @@ def load_all(files: list[str]) -> list[Inquiry]:
     inquiries = []
     for file in files:
         try:
-            inquiries.append(Inquiry(file, load_spec(file)))
+            program = load_spec(file)
+            inquiries.append(Inquiry(file, program, sources=dict(program.sources)))
         except SpecRejected as wrong:
-            inquiries.append(Inquiry(file, wrong=wrong.messages))
+            inquiries.append(Inquiry(file, wrong=wrong.messages, sources=wrong.sources))
     return inquiries
 
 
@@ -116,7 +114,7 @@ class Asker:
         from dashpot.cli.targets import with_scope
 
         check = with_scope(program, check, self._args.set)
-        ticker = Ticker(f"{file} {check.name}", time.monotonic, self._args.quiet)
+        ticker = Ticker(f"{file} {check.name}", time.monotonic, self._args.quiet).start()
         try:
             found = examine(program, check, self._options(ticker))
         finally:
@@ -124,7 +122,7 @@ class Asker:
         system = found.space.backend.system
         seen.note(file, system, found.report)
         self.interrupted = found.space.stopped == "interrupted"
-        result = Checked(check, found.report, budgets(program, check), lag_of(check, system))
+        result = Checked(check, found.report, budgets(program, check))
         for line in found.report.results:
             self._keep(file, program, system, result, line)
         return result
@@ -188,14 +186,6 @@ def budgets(program: Program, check: Check) -> tuple[Fault, ...]:
     if check.faults is not None:
         return check.faults
     return tuple(f for e in program.environments if e.name in check.run for f in e.faults)
-
-
-def lag_of(check: Check, system: System) -> int:
-    """Up to how many undelivered changes a cache was explored; 0 where nothing can lag."""
-    if not any(cell.area == "pending" and cell.lo < cell.hi for cell in system.cells):
-        return 0
-    lag = dict(check.scope).get("lag", DEFAULT_LAG)
-    return lag if isinstance(lag, int) else DEFAULT_LAG
 
 
 class _Fired:

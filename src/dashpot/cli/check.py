@@ -126,7 +126,7 @@ def _say_wrong(loaded: list[Inquiry]) -> None:
 
     for inquiry in loaded:
         if inquiry.wrong:
-            say(inquiry.wrong)
+            say(inquiry.wrong, inquiry.sources)
 
 
 def _list(wanted: dict[str, Wanted], loaded: list[Inquiry]) -> int:

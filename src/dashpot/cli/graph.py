@@ -93,7 +93,7 @@ def _format(target: Path) -> None:
 def _explored(
     program: Program, check: Check, asked: tuple[Asked, ...], args: argparse.Namespace
 ) -> Seen:
-    from dashpot.checker.budget import Budget
+    from dashpot.checker.budget import Budget, Phase
     from dashpot.checker.live import LIVE
     from dashpot.checker.search import breadth_first
     from dashpot.checker.views import default_view
@@ -101,10 +101,12 @@ def _explored(
     from dashpot.model.lower.python import compile_system
     from dashpot.model.prune import prune
 
-    ticker = Ticker(f"{args.file} {check.name}", time.monotonic)
-    built, answers = observed(program, check, asked)
-    system = prune(built)
+    ticker = Ticker(f"{args.file} {check.name}", time.monotonic).start()
     try:
+        ticker(Phase("building the world"))
+        built, answers = observed(program, check, asked)
+        system = prune(built)
+        ticker(Phase(""))
         # Without symmetry: a view may name single objects.
         space = breadth_first(compile_system(system), budget=Budget(states=args.max_states), progress=ticker)
     finally:

@@ -19,7 +19,6 @@ class Checked:
     """A check and its report.
 
     faults  the budgets that it ran with
-    lag     undelivered changes a cache up to which it was explored; 0 where nothing can lag
     runs    property → id of the run saved for it
     tales   property → the one-sentence story of its violation
     flows   property → its steps as (place, what happens)
@@ -28,7 +27,6 @@ class Checked:
     check: Check
     report: Report
     faults: tuple[Fault, ...]
-    lag: int = 0
     runs: dict[str, str] = field(factory=dict)
     tales: dict[str, str] = field(factory=dict)
     flows: dict[str, tuple[tuple[Span, str], ...]] = field(factory=dict)
@@ -67,6 +65,7 @@ class Inquiry:
     """Everything that was found out about one file.
 
     wrong   messages, if the text is no spec or cannot be made finite
+    sources the texts that messages point into, by file
     dead    actions and handlers that fired in no check (empty unless all checks ran)
     vacuous how that is judged: "" there are none, "found", "waived", "expected", "missing" (none, but expected)
     """
@@ -78,6 +77,7 @@ class Inquiry:
     acted: tuple[Acted, ...] = ()
     dead: tuple[str, ...] = ()
     vacuous: str = ""
+    sources: dict[str, str] = field(factory=dict)
 
     @property
     def status(self) -> int:

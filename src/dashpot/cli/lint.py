@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dashpot.cli import console
 from dashpot.cli.files import read_spec, specs, write_whole
 from dashpot.cli.problem import HOLDS, VIOLATED, WRONG, Problem, worst
-from dashpot.cli.speech import say, sources_of, tell
+from dashpot.cli.speech import say, tell
 
 if TYPE_CHECKING:
     from dashpot.checker.sarif import Finding
@@ -25,6 +25,9 @@ Errors give exit status 2. Smells alone give 0, or 1 with --strict.
 """
 EXAMPLE = "  dashpot lint web.loop\n  dashpot lint --strict --sarif lint.sarif specs/"
 
+STDIN = "<stdin>"
+"""What the standard input is called in messages."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
@@ -37,10 +40,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the messages of all files in the order of the files and lines."""
     messages: list[Message] = []
+    sources: dict[str, str] = {}
     statuses = []
     for path in specs(args.files):
         try:
-            messages += _messages(path)
+            messages += _messages(path, sources)
         except Problem as problem:
             tell(problem)
             statuses.append(problem.status)
@@ -55,24 +59,26 @@ def run(args: argparse.Namespace) -> int:
 
         console.out(json.dumps({"format": 1, "messages": json.loads(to_json(messages))}, indent=2))
     else:
-        _print(messages, errors)
+        _print(messages, errors, sources)
     return worst([*statuses, WRONG if errors else VIOLATED if messages and args.strict else HOLDS])
 
 
-def _print(messages: list[Message], errors: int) -> None:
+def _print(messages: list[Message], errors: int, sources: dict[str, str]) -> None:
     if not messages:
         return
-    say(messages, sources_of(messages), to_stdout=True)
+    say(messages, sources, to_stdout=True)
     smells = len(messages) - errors
     parts = [console.plural(errors, "error")] if errors else []
     parts += [console.plural(smells, "warning")] if smells else []
     console.out(f"\n{' and '.join(parts)}")
 
 
-def _messages(path: str) -> list[Message]:
+def _messages(path: str, sources: dict[str, str]) -> list[Message]:
     from dashpot.grammar.lint import lint_text
 
-    return list(lint_text(read_spec(path), "<stdin>" if path == "-" else path))
+    name = STDIN if path == "-" else path
+    sources[name] = read_spec(path)
+    return list(lint_text(sources[name], name))
 
 
 def finding(message: Message) -> Finding:

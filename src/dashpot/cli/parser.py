@@ -79,10 +79,22 @@ class Parser(argparse.ArgumentParser):
             # argparse takes the words of a list only where they stand together: `check a.loop --quiet small`.
             args.targets += rest
             rest = []
+        chosen = self.commands.choices[args.command] if self.commands is not None and args.command else self
+        chosen.fill(args, rest)
         if rest:
-            chosen = self.commands.choices[args.command] if self.commands is not None and args.command else self
             chosen.error(f"unrecognized arguments: {' '.join(rest)}")
         return args
+
+    def fill(self, args: argparse.Namespace, rest: list[str]) -> None:
+        """Gives words that stand behind options to the arguments that may be left out: `explain f3a1 -o text 4`."""
+        for action in self._actions:
+            open_ = action.nargs == "?" and not action.option_strings and getattr(args, action.dest) is None
+            if open_ and rest and not rest[0].startswith("-"):
+                word = rest.pop(0)
+                try:
+                    setattr(args, action.dest, self._get_value(action, word))
+                except argparse.ArgumentError as error:
+                    self.error(str(error))
 
 
 class _Version(argparse.Action):

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     done = [play_all(i, next(wanted)) if i.program is not None else i for i in loaded]
     for inquiry in done:
         if inquiry.wrong:
-            say(inquiry.wrong)
+            say(inquiry.wrong, inquiry.sources)
     if args.output == "json":
         found = [{"file": i.file, "scenarios": [scenario_to_json(a) for a in i.acted]} for i in done]
         console.out(json.dumps({"format": 1, "files": found}, indent=2, ensure_ascii=False))

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     program = load_spec(args.file)
     check = with_scope(program, only_check(program, args.check), args.set)
-    ticker = Ticker(f"{args.file} {check.name}", time.monotonic, args.output == "json")
+    ticker = Ticker(f"{args.file} {check.name}", time.monotonic, args.output == "json").start()
     try:
         done = simulate(
             program,

@@ -35,9 +35,11 @@ def load_spec(path: str) -> Program:
     return load(path) if os.path.isfile(path) else load_text(text, path, Path(path).parent)
 
 
-def sources_of(messages: Iterable[Message]) -> dict[str, str]:
-    """The texts that messages point into, as far as they can be read."""
-    texts: dict[str, str] = {}
+def sources_of(messages: Iterable[Message], known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The texts that messages point into: those that are known, of the library, or in files that can be read."""
+    from dashpot.grammar.load import library_texts
+
+    texts = {**library_texts(), **(known or {})}
     for message in messages:
         for span in (message.span, *(span for span, _ in message.notes)):
             if span.file and span.file not in texts:
@@ -54,6 +56,5 @@ def say(messages: Iterable[Message], sources: Mapping[str, str] | None = None, t
 
     listed = list(messages)
     stream = sys.stdout if to_stdout else sys.stderr
-    texts = sources_of(listed) if sources is None else sources
-    text = render(listed, texts, color=console.coloured(stream))
+    text = render(listed, sources_of(listed, sources), color=console.coloured(stream))
     (console.out if to_stdout else console.err)(text, end="")

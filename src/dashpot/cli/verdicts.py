@@ -52,10 +52,8 @@ def value_text(value: int | bool | str | tuple[str, ...]) -> str:
 def explored(report: Report) -> str:
     """One line: how much of the world was seen."""
     states = f"{grouped(report.states)} distinct states"
-    if report.symmetry:
-        states += f" up to symmetry of {', '.join(report.symmetry)}"
     if report.orbits_of is not None:
-        states += f" (of {grouped(report.orbits_of)})"
+        states = f"{grouped(report.states)} orbits of {grouped(report.orbits_of)} distinct states"
     parts = [states, f"{grouped(report.transitions)} transitions", f"depth {report.depth}"]
     parts += ["complete" if report.complete else paint("incomplete", "yellow"), f"{report.cpu_s:.1f} s"]
     return "  " + "  ".join(parts)
@@ -143,8 +141,14 @@ def _style(result: Result) -> str:
 def footnotes(checked: Checked) -> list[str]:
     """What the verdict does not cover: bounds that were hit, lag that was not explored."""
     lines = [f"bound hit:  {bound}" for bound in checked.report.bounds]
+    if checked.report.cross_checked:
+        lines.append("cross-check:  the same verdicts without symmetry, and as many states")
+    if checked.report.absent:
+        absent = ", ".join(checked.report.absent)
+        lines.append(f"not asked here:  {absent}: nothing that is spoken of occurs in this check")
     if checked.report.never_fired:
         lines.append(f"never fired here:  {', '.join(checked.report.never_fired)}")
-    if checked.lag:
-        lines.append(f"lag:  up to {checked.lag} undelivered changes a cache; what lags further behind is not explored")
+    lag = checked.report.lag
+    if lag:
+        lines.append(f"lag:  up to {lag} undelivered changes a cache; what lags further behind is not explored")
     return ["  " + paint(line, "yellow" if line.startswith("bound") else "dim") for line in lines]

@@ -1,0 +1,126 @@
+"""What was found with `--set` is told, measured and drawn in the world in which it was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.tree import ROOT
+
+from dashpot import cli
+from dashpot.cli.problem import HOLDS, VIOLATED, WRONG
+
+SPEC = ROOT / "tests" / "cli" / "twins.loop"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(SPEC, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = cli.main(list(words))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def run(here: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The run of `never_more`, which holds unless FIXED is overruled."""
+    status, out, _ = answer(capsys, "check", "twins.loop", "patient", "--set", "FIXED=false", "-o", "json")
+    assert status == VIOLATED
+    found = {r["property"]: r["run"] for r in json.loads(out)["files"][0]["checks"][0]["results"]}
+    return str(found["never_more"])
+
+
+def test_values_along_a_run_that_was_found_with_other_constants(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = answer(capsys, "explain", run, "--eval", "Item.size()", "--eval", "FIXED")
+    rows = [line.split()[-2:] for line in out.splitlines()[1:]]
+    assert status == HOLDS and rows[0] == ["0", "false"] and rows[-1] == ["3", "false"]
+
+
+def test_everything_else_that_explain_does(run: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ((), ("6",), ("--html", "s.html"), ("--itf", "s.itf.json"), ("-o", "json")):
+        status, _, err = answer(capsys, "explain", run, *words)
+        assert (status, err) == (HOLDS, "")
+    document = json.loads(answer(capsys, "explain", run, "-o", "json")[1])
+    assert document["settings"] == ["FIXED=false"]
+
+
+def test_a_spec_that_has_changed_is_looked_at_again_in_the_same_scope(
+    run: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("twins.loop").write_text(SPEC.read_text().replace("items.size() <", "items.size() + 1 <"))
+    status, _, err = answer(capsys, "explain", run, "--eval", "Item.size()")
+    assert status == WRONG and "`dashpot check twins.loop patient --set FIXED=false`" in err
+
+
+def test_a_picture_around_a_run_is_of_the_world_of_the_run(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("graph", "twins.loop", "--focus", run, "--radius", "9", "--view", "Item.size()", "-o", "g.dot")
+    status, out, _ = answer(capsys, *words)
+    assert status == HOLDS and out == "g.dot: 4 boxes for 44 states\n"
+    text = Path("g.dot").read_text()
+    assert all(f"Item.size() <B>{n}</B>" in text for n in range(4)) and "━ the run" in text
+    status, _, err = answer(capsys, *words, "--set", "FIXED=true")
+    assert status == WRONG and "of another world" in err, "what is set now is set after what the run was found with"
+
+
+def test_a_run_around_which_a_fine_view_is_coarse_enough(
+    run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a focus the limit holds for the whole picture, with one for what is left of it."""
+    from dashpot.checker import quotient
+
+    monkeypatch.setattr(quotient, "LIMIT", 3)
+    words = ("graph", "twins.loop", "patient", "--set", "FIXED=false", "--view", "Item.size()", "-o", "g.dot")
+    status, _, err = answer(capsys, *words)
+    assert status == WRONG and "--focus" in err
+    status, _, err = answer(capsys, *words, "--focus", run, "--radius", "1")
+    assert status == WRONG and "around this run are 4" in err
+
+
+def test_views_show_values_and_truths(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    views = ("Box.size()", "Item.size() > 1", "Box.exists(b, b.spec.want == 2)")
+    words = [word for view in views for word in ("--view", view)]
+    assert answer(capsys, "graph", "twins.loop", "hasty", *words, "-o", "g.dot")[0] == HOLDS
+    start = next(line for line in Path("g.dot").read_text().splitlines() if ">start<" in line)
+    for shown in ("Box.size() <B>1</B>", "Item.size() &gt; 1 <B>false</B>", "want == 2) <B>false</B>"):
+        assert shown in start
+
+
+def test_last_is_the_run_that_was_found_last(run: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(capsys, "check", "twins.loop", "hasty")
+    status, out, _ = answer(capsys, "explain", "last")
+    assert status == HOLDS
+    name = out.rpartition("dashpot explain ")[2].split()[0]
+    assert name != "last" and answer(capsys, "explain", name)[1] == out
+    assert json.loads(answer(capsys, "explain", "last", "-o", "json")[1])["check"] == "hasty"
+    answer(capsys, "check", "twins.loop", "patient", "--set", "FIXED=false")
+    found = json.loads(answer(capsys, "explain", "last", "-o", "json")[1])
+    assert found["check"] == "patient", "a run that is found again is the last one again"
+    assert answer(capsys, "graph", "twins.loop", "--focus", "last", "-o", "g.dot")[0] == HOLDS
+    for file in (here / ".dashpot" / "runs").iterdir():
+        os.unlink(file)
+    status, _, err = answer(capsys, "explain", "last")
+    assert status == WRONG and "no run in .dashpot/runs yet" in err
+
+
+def test_walks_keep_their_scope_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "sim", "twins.loop", "patient", "--set", "FIXED=false")[0] == VIOLATED
+    status, out, _ = answer(capsys, "explain", "last", "--eval", "Item.size()")
+    assert status == HOLDS and len(out.splitlines()) > 2
+
+
+def test_words_may_stand_behind_options(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = answer(capsys, "explain", run, "-o", "text", "2")
+    assert status == HOLDS and out.startswith("after step 2:")
+    assert answer(capsys, "graph", "twins.loop", "-o", "g.dot", "hasty")[0] == HOLDS
+    status, _, err = answer(capsys, "explain", run, "-o", "text", "two")
+    assert status == WRONG and "'two' is no step" in err
+    status, _, err = answer(capsys, "explain", run, "2", "3")
+    assert status == WRONG and "unrecognized arguments: 3" in err
