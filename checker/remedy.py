@@ -92,8 +92,20 @@ def _wrong_uid(facts: Facts) -> Iterator[str]:
 
 
 def _hot_loop(facts: Facts) -> Iterator[str]:
-    known = [*_fight(facts), *_stale_write(facts)]
+    known = [*_collected(facts), *_fight(facts), *_stale_write(facts)]
     yield from known or _same_write(facts)
+
+
+def _collected(facts: Facts) -> Iterator[str]:
+    """What the cycle creates is collected again: its owner terminates or is gone."""
+    turn = facts.labels[facts.violated.trace.loop or 0 :]
+    removed = {label.object for label in turn if label.verb == "collect"}
+    made = next((label for label in turn if label.verb == "create" and label.object in removed), None)
+    if made is not None:
+        yield (
+            f"{made.actor} makes {made.object} for an owner that terminates or is gone, so it is collected again: "
+            "create only for an owner that is there and has no deletionTimestamp."
+        )
 
 
 def _same_write(facts: Facts) -> Iterator[str]:

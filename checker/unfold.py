@@ -53,10 +53,14 @@ class Unfolded:
         self._left = LARGEST if limit is None else min(limit, LARGEST)
         self._labels: list[Label] = [update.label for update in space.backend.system.updates]
         self._steps = [label.role == "step" for label in self._labels]
-        kinds: dict[tuple[str, str], int] = {}
+        kinds: dict[tuple[str, ...], int] = {}
+        system = space.backend.system
+        renamed = {name for cell in system.cells if cell.width for name in (cell.ref, *(n for n, _ in cell.dims)) if name}
+        of_kinds = renamed <= {cell.kind for cell in system.cells}
         for label, bit in zip(self._labels, self.graph.classes, strict=True):
             if bit:
-                kinds[_kind(label)] = kinds.get(_kind(label), 0) | bit
+                kind = _kind(label, of_kinds)
+                kinds[kind] = kinds.get(kind, 0) | bit
         self._kinds = list(kinds.values())
         found = map(self._suspect, strong(self.graph.offsets, self.graph.targets))
         self.suspects: list[Suspect] = sorted((s for s in found if s is not None), key=lambda s: s.rank)
@@ -188,8 +192,13 @@ def _store(space: Space, edges: list[list[int]]) -> None:
     space.expanded = outside
 
 
-def _kind(label: Label) -> tuple[str, str]:
-    """What all renamings of a fairness class have in common."""
+def _kind(label: Label, of_kinds: bool) -> tuple[str, ...]:
+    """What all renamings of a fairness class have in common.
+
+    of_kinds   only generated objects ("Pod~1") are renamed: a class that names none of them stands for itself
+    """
+    if of_kinds and not any("~" in part for part in label.fairness):
+        return label.fairness
     return label.actor.partition("[")[0], label.action
 
 

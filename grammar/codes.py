@@ -69,6 +69,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D119": ("unreachable statement", "A statement stands behind one that always leaves."),
     "D120": ("statement in the wrong place", "A statement or clause is not possible in this kind of body."),
     "D121": ("assignment to what is no memory", "Only memory can be assigned; other names are bound once."),
+    "D122": ("target that takes no part", "A fault of a check hits an actor or a cache that is not in its run."),
     # D2xx: types
     "D201": ("wrong type", "A value has another type than its place."),
     "D202": ("types that never meet", "Two values of different types are compared or joined."),

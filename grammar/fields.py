@@ -10,7 +10,7 @@ from dashpot.grammar.literals import map_key, pairs
 from dashpot.grammar.scope import Scope
 from dashpot.grammar.suggest import did_you_mean
 from dashpot.grammar.tree import Part, Rule, unquote
-from dashpot.grammar.typing import bare, describe
+from dashpot.grammar.typing import bare, describe, nullable
 from dashpot.model import types as t
 from dashpot.model.expr import Assignment, Expr, Local, Member
 from dashpot.model.program import Field
@@ -157,6 +157,8 @@ def _entries(tree: Rule, at: _Place, scope: Scope) -> tuple[Assignment, ...]:
             continue
         steps_, ty = found
         inner = bare(ty)
+        if _is_entry(steps, at, scope):
+            ty = nullable(ty)  # null takes the entry out
         if isinstance(part, Tree) and part.data == "object" and isinstance(inner, t.Struct) and _opens(steps_, at):
             items += _entries(part, _Place(at.kind, steps_, inner, {}, at.partial, at.verb), scope)
         elif steps_ in (("spec",), ("status",)):
@@ -165,6 +167,15 @@ def _entries(tree: Rule, at: _Place, scope: Scope) -> tuple[Assignment, ...]:
         else:
             items.append(Assignment(steps_, value(part, scope, ty, f"`{text(steps_)}`"), scope.span(key)))
     return tuple(items)
+
+
+def _is_entry(steps: list[Token | Rule], at: _Place, scope: Scope) -> bool:
+    """Whether steps end at an entry of a map that need not have all keys."""
+    if at.verb not in ("update", "patch"):
+        return False
+    above = at.type if len(steps) == 1 else (_walk(steps[:-1], at, scope) or ((), None))[1]
+    inner = bare(above) if above is not None else None
+    return isinstance(inner, t.MapOf) and isinstance(inner.key, t.Name)
 
 
 def _opens(steps: Path, at: _Place) -> bool:

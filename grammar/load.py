@@ -13,6 +13,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from dashpot.grammar import actors, checks, declare, formulas
+from dashpot.grammar.aims import aims
 from dashpot.grammar.nearest import nearest
 from dashpot.grammar.notes import Notes
 from dashpot.grammar.parse import parse
@@ -112,6 +113,8 @@ class _Loading:
         try:
             self.module(name, text, file, folder, ())
             program = self.program(name)
+            if not self.notes.failed:
+                aims(program, self.notes)
             self.notes.check()
         except RecursionError:
             where = Span(file, 1, 1, 1, 1)

@@ -201,8 +201,9 @@ def row_leaves(layout: Layout, path: Path, row: Row) -> dict[str, Node]:
 
 
 def is_late(wake: Wake) -> bool:
-    """Its keys wait for delivery: they read memory or another cache (ruling 13)."""
-    return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in parts(wake.keys))
+    """Its keys wait for delivery: they, or its filter, read memory or another cache (ruling 13)."""
+    read = (*parts(wake.keys), *parts(wake.when))
+    return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in read)
 
 
 def _looks_at_versions(wake: Wake) -> bool:

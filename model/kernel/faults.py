@@ -242,14 +242,22 @@ def _shared(entry: c.Entry) -> list[int]:
 
 
 # ---------------------------------------------------------------------- relist, drop, node_down
+def on_cache(world: World, actor: Actor, kind: str) -> bool:
+    """Whether a fault of the check can hit this cache: then its changes have to be on their way for a while."""
+    return any(f.name in ON_CACHES and _reaches(f, actor, kind) for f in faults_of(world))
+
+
+def _reaches(fault: Fault, actor: Actor, kind: str) -> bool:
+    return fault.by in (None, actor.decl.name, actor.name) and fault.target in (None, kind)
+
+
 def _on_caches(world: World, fault: Fault) -> None:
     for actor in world.actors:
-        if isinstance(actor.decl, Environment) or fault.by not in (None, actor.decl.name, actor.name):
+        if isinstance(actor.decl, Environment):
             continue
         for kind, cache in actor.caches.items():
-            if fault.target not in (None, kind) or not cache.lagging:
-                continue
-            _one_cache(world, fault, actor, kind, cache)
+            if cache.lagging and _reaches(fault, actor, kind):
+                _one_cache(world, fault, actor, kind, cache)
 
 
 def _one_cache(world: World, fault: Fault, actor: Actor, kind: str, cache: c.Cache) -> None:

@@ -252,6 +252,8 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
     base, ok = terms.value(x.base, env)
     args = [terms.value(a, env) for a in x.args]
     ok = g.and_(ok, *[fine for _, fine in args])
+    if ok is g.false:
+        return Scalar(g.false, t.Bool()), ok
     if isinstance(base, Items) and base.limit is not None and x.op in ("size", "isEmpty"):
         size = g.min_(g.sum(inside for inside, _ in base.items), base.limit)
         if x.op == "size":

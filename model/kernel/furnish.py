@@ -123,7 +123,7 @@ def _delays(decl: Controller) -> bool:
 
 
 def _caches(world: World, actor: Actor) -> None:
-    """A cache for each kind that the actor is woken by or reads; copies only where somebody reads them."""
+    """A cache for each kind that the actor is woken by or reads; copies where somebody reads, or a fault hits, them."""
     decl = actor.decl
     assert isinstance(decl, Controller | Process)
     values = world.schema.finite.constants
@@ -141,7 +141,7 @@ def _caches(world: World, actor: Actor) -> None:
         cache = c.Cache(actor.name, kind, mode, [w for w in wakes if w.kind == kind], indexes)
         actor.caches[kind] = cache
         lag = _lag(world.check)
-        if mode != "live" and (kind in read or indexes) and lag:
+        if mode != "live" and lag and (kind in read or indexes or faults.on_cache(world, actor, kind)):
             c.allocate(world.layout, cache, lag, len(actor.dirty), actor.kind)
 
 

@@ -23,21 +23,39 @@ Tags = dict[tuple[str, str], list[int]]
 
 def tagged(world: World) -> list[tuple[str, str]]:
     """(kind, field) pairs that two actors write, one of them without a version."""
+    said = [(a, c, _said(c)) for a in world.actors for c in calls(a.decl) if c.verb != "create"]
+    named = dict.fromkeys((c.kind, field) for _, c, fields in said for field in fields)
     writers: dict[tuple[str, str], set[str]] = {}
     blind: set[tuple[str, str]] = set()
-    for actor in world.actors:
+    for actor, call, fields in said:
         several = len(actor.dirty) > 1 or getattr(actor.decl, "place", None) is not None
-        for call in calls(actor.decl):
-            for steps in [f.path for f in call.fields] + [o.path for o in call.ops]:
-                if call.verb == "create":
-                    continue
-                field = (call.kind, top(dotted(steps)))
-                writers.setdefault(field, set()).add(actor.name)
-                if several:
-                    writers[field].add(actor.name + "'")
-                if not actor.blind and not call.guard and (call.verb == "patch" or call.force):
-                    blind.add(field)
-    return [f for f in writers if len(writers[f]) > 1 and f in blind]
+        along = [f for kind, f in named if kind == call.kind and sends_along(call, f)]
+        for name in (*fields, *along):
+            field = (call.kind, name)
+            writers.setdefault(field, set()).add(actor.name)
+            if several:
+                writers[field].add(actor.name + "'")
+            if not actor.blind and not call.guard and (call.verb == "patch" or call.force):
+                blind.add(field)
+    return [f for f in named if len(writers[f]) > 1 and f in blind]
+
+
+def _said(call: Call) -> list[str]:
+    """The fields that a call names."""
+    return [top(dotted(steps)) for steps in [*(f.path for f in call.fields), *(o.path for o in call.ops)]]
+
+
+def sends_along(call: Call, leaf: str) -> bool:
+    """Whether a call sends a field as it was read: an update without its version does, for the side it writes."""
+    return call.verb == "update" and call.force and sent(leaf, call.side)
+
+
+def sent(leaf: str, side: str) -> bool:
+    """Whether an update of one side sends this field: metadata goes with the spec."""
+    head = leaf.split(".")[0]
+    if side == "status":
+        return head == "status"
+    return head in ("spec", "owner", "finalizers", "labels", "annotations")
 
 
 def top(path: str) -> str:
@@ -93,9 +111,11 @@ def watch(world: World, path: Path, writer: Writer, call: Call, draft: Draft, co
         return
     g, schema = world.g, world.schema
     me = writer_numbers(world)[f"{writer.name}/{max(0, writer.key)}"]
-    fields = [(f.path, f.value) for f in call.fields] + [(o.path, o.value) for o in call.ops if o.op != "test"]
-    for steps, term in fields:
-        name = top(dotted(steps))
+    written_to = [(f.path, f.value) for f in call.fields] + [(o.path, o.value) for o in call.ops if o.op != "test"]
+    fields = [(top(dotted(steps)), term) for steps, term in written_to]
+    known = {name for name, _ in fields}
+    fields += [(f, None) for kind, f in tags if kind == draft.kind and f not in known and sends_along(call, f)]
+    for name, term in fields:
         cells = tags.get((draft.kind, name))
         if cells is None:
             continue

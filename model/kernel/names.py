@@ -171,7 +171,7 @@ class Naming:
                 return self.memory.get(name, set())
             case e.Given(name=name):
                 return {name}
-            case e.Member(base=base, name="name"):
+            case e.Member(base=base, name="name") if not isinstance(_inner(base.type), t.Struct):
                 return self._name_of(base)
             case e.Member():
                 return self._field(x)
@@ -222,7 +222,8 @@ class Naming:
         ty = base.type.inner if isinstance(base.type, t.Optional) else base.type
         if isinstance(ty, t.Object):
             return self.fields.get((ty.kind, path), set()) | self._by_type(_inner(x.type))
-        return set().union(*self.fields.values()) if isinstance(_inner(x.type), t.Name) else set()
+        # A member of a struct: one of the texts that the struct holds, wherever it lies.
+        return self.texts(base) | self._by_type(_inner(x.type)) if isinstance(_inner(x.type), t.Name) else set()
 
     def _text_parts(self, x: e.Expr) -> set[str]:
         """Texts of one side of a concatenation: names, numbers, symbols, members."""

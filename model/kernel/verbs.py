@@ -276,7 +276,7 @@ def _change(
     draft = draft_of(world, path, call.verb, copy, writer)
     if call.verb == "update" and call.force:
         for leaf in draft.leaves:
-            if _sent(leaf, call.side):
+            if lost.sent(leaf, call.side):
                 draft.leaves[leaf] = copy.read(leaf)
     if call.dialect == "json":
         failed = _json_patch(world, path, terms, draft, call.ops, env, call)
@@ -289,14 +289,6 @@ def _change(
     ownership.updated(world, path, draft, writer)
     outcome = submit(world, path, draft, call.span)
     return outcome, draft.copy(world)
-
-
-def _sent(leaf: str, side: str) -> bool:
-    """Whether an update of one side sends this leaf of what was read: metadata goes with the spec."""
-    head = leaf.split(".")[0]
-    if side == "status":
-        return head == "status"
-    return head in ("spec", "owner", "finalizers", "labels", "annotations")
 
 
 def _json_patch(
@@ -390,14 +382,29 @@ def _delete(world: World, path: Path, writer: Writer, call: Call, copy: Object) 
     return remove(world, path, draft, call.how, call)
 
 
+def _propagation(world: World, draft: Draft, how: str, terminating: Node) -> Node:
+    """Set the collector's finalizers as a delete asks, and say whether that changes any of them.
+
+    As upstream (registry/generic/registry/store.go, deletionFinalizersForGarbageCollection): a policy that is named
+    replaces the one before, of an object that terminates too, unless its grace is still running.
+    """
+    g = world.g
+    changes: list[Node] = []
+    for finalizer, wanted in ((FOREGROUND, "foreground"), (ORPHAN, "orphan")):
+        if finalizer in world.schema.finalizers and how in ("foreground", "orphan", "background"):
+            leaf = f"finalizers.{finalizer}"
+            before = draft.leaves[leaf]
+            waits = g.and_(terminating, lingers(world, draft))
+            draft.leaves[leaf] = g.ite(waits, before, g.truth(how == wanted))
+            changes.append(g.ne(before, draft.leaves[leaf]))
+    return g.or_(*changes)
+
+
 def remove(world: World, path: Path, draft: Draft, how: str, call: Call) -> str:
     """Delete an object: at once, or by a deletionTimestamp where finalizers, grace or propagation hold it."""
-    g, schema = world.g, world.schema
+    g = world.g
     terminating = g.ne(draft.leaves["deletionTimestamp"], g.const(0))
-    for finalizer, wanted in ((FOREGROUND, "foreground"), (ORPHAN, "orphan")):
-        if finalizer in schema.finalizers and how == wanted:
-            leaf = f"finalizers.{finalizer}"
-            draft.leaves[leaf] = g.or_(draft.leaves[leaf], g.not_(terminating))
+    again = _propagation(world, draft, how, terminating)
     held = held_by_finalizers(world, draft.leaves)
     if how != "now":
         held = g.or_(held, lingers(world, draft))
@@ -405,7 +412,7 @@ def remove(world: World, path: Path, draft: Draft, how: str, call: Call) -> str:
     if path.branch(held):
         if over:
             draft.leaves[GRACE_OVER] = g.true
-        if path.branch(terminating) and not (over and path.branch(g.not_(draft.old_leaves[GRACE_OVER]))):
+        if path.branch(g.and_(terminating, g.not_(again))) and not (over and path.branch(g.not_(draft.old_leaves[GRACE_OVER]))):
             path.detail.append("terminates already")
             return "ok"
         draft.leaves["deletionTimestamp"] = g.ite(terminating, draft.leaves["deletionTimestamp"], g.const(1))

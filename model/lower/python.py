@@ -31,6 +31,8 @@ class Backend:
         }
         self._checked = checked
         self._successors: Callable[[int], list[int]] | None = None
+        self._predicates: dict[tuple[int, ...], list[Callable[[int], int]]] = {}
+        self._bits: dict[tuple[int, ...], Callable[[int], int]] = {}
         self._tests: dict[int, list[Callable[[int], int]]] = {}
         initial = self.layout.pack([cell.initial for cell in system.cells])
         for rank in self._ranks.values():
@@ -73,7 +75,13 @@ class Backend:
         return self.predicates([node])[0]
 
     def predicates(self, nodes: Sequence[Node]) -> list[Callable[[int], int]]:
-        """`predicate` for many nodes, compiled at once."""
+        """`predicate` for many nodes, compiled at once and remembered."""
+        key = tuple(node.id for node in nodes)
+        if key not in self._predicates:
+            self._predicates[key] = self._compile_predicates(nodes)
+        return self._predicates[key]
+
+    def _compile_predicates(self, nodes: Sequence[Node]) -> list[Callable[[int], int]]:
         printer = Printer(self.layout)
         lines: list[str] = []
         for k, node in enumerate(nodes):
@@ -83,7 +91,13 @@ class Backend:
         return [space[f"p{k}"] for k in range(len(nodes))]
 
     def bits(self, nodes: Sequence[Node]) -> Callable[[int], int]:
-        """Many boolean nodes as one function: bit k of its result is the value of nodes[k]."""
+        """Many boolean nodes as one function: bit k of its result is the value of nodes[k]. Remembered, too."""
+        key = tuple(node.id for node in nodes)
+        if key not in self._bits:
+            self._bits[key] = self._compile_bits(nodes)
+        return self._bits[key]
+
+    def _compile_bits(self, nodes: Sequence[Node]) -> Callable[[int], int]:
         printer = Printer(self.layout)
         lines: list[str] = []
 
