@@ -149,7 +149,7 @@ def _compare(
 ) -> bool:
     """Hold an exploration under symmetry, whose orbits stand for `total` states, against one without.
 
-    False when one of them is incomplete, and nothing can be said. Raises AssertionError when they contradict each other.
+    False when one of them is incomplete: nothing can be said. Raises AssertionError when they contradict each other.
     """
     if not (space.complete and plain_space.complete):
         return False

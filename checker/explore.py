@@ -9,6 +9,7 @@ from dashpot.checker.decide import Exploration, explore, plain
 from dashpot.checker.judge import Questions, judged, questions
 from dashpot.checker.overflow import unbounded
 from dashpot.checker.verdict import Report
+from dashpot.model.kernel.walk import properties_of
 from dashpot.model.program import Check, Converges, LeadsTo, Program, State
 from dashpot.model.system import System
 
@@ -66,7 +67,7 @@ def examine(
         options.progress(Phase("building the world"))
     world = build(program, check) if system is None else system
     wanted = questions(program, check, options.defaults_only)
-    absent = wanted.named & _unspoken(program, world)
+    absent = wanted.named & _unspoken(program, check, world)
     found = explore(
         world, name=check.name, asks=wanted.names, named=wanted.named - absent,
         needed=wanted.needed, waived=wanted.waived, budget=options.budget,
@@ -81,13 +82,14 @@ def examine(
     return evolve(found, report=report)
 
 
-def _unspoken(program: Program, world: System) -> frozenset[str]:
+def _unspoken(program: Program, check: Check, world: System) -> frozenset[str]:
     """State properties of which this world has no instance: the kind that they speak of does not occur in it.
 
     A property of steps holds where no such step exists; of a state property without states nothing is known.
     """
-    of_states = {p.name for p in program.properties if isinstance(p.formula, State | LeadsTo | Converges)}
-    monotone = {p.name for p in program.properties if isinstance(p.formula, State) and p.formula.op == "monotone"}
+    asked = properties_of(program, check)
+    of_states = {p.name for p in asked if isinstance(p.formula, State | LeadsTo | Converges)}
+    monotone = {p.name for p in asked if isinstance(p.formula, State) and p.formula.op == "monotone"}
     return frozenset(of_states - monotone - {goal.property for goal in world.goals})
 
 

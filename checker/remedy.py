@@ -188,9 +188,7 @@ def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
     older = f"Step {step} writes a decision that is older than the store:"
     if label.object != read.object or label.verb == "create":  # no version of what is written tells
         return f"{older} read {kind} live just before, since the write itself cannot know that {read.object} changed."
-    return (
-        f"{older} `update` with its version, or `if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
-    )
+    return f"{older} `update` with its version, or `if unchanged` and `on Conflict {{ requeue }}`, or read {kind} live."
 
 
 def _cut_off(facts: Facts) -> Iterator[str]:

@@ -182,7 +182,7 @@ def last(folder: Path = FOLDER) -> str:
 
 
 def load(name: str, folder: Path = FOLDER) -> Run:
-    """The run with this id or unique prefix of one, the `last` one, or that in the file of this path. Raises RunError."""
+    """The run of this id or unique prefix of one, the `last` one, or that in the file of this path. Raises RunError."""
     path = Path(name) if name.endswith(".json") else folder / f"{_resolve(name, folder)}.json"
     try:
         if path.stat().st_size > MAX_BYTES:

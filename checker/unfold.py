@@ -55,7 +55,9 @@ class Unfolded:
         self._steps = [label.role == "step" for label in self._labels]
         kinds: dict[tuple[str, ...], int] = {}
         system = space.backend.system
-        renamed = {name for cell in system.cells if cell.width for name in (cell.ref, *(n for n, _ in cell.dims)) if name}
+        renamed = {
+            name for cell in system.cells if cell.width for name in (cell.ref, *(n for n, _ in cell.dims)) if name
+        }
         of_kinds = renamed <= {cell.kind for cell in system.cells}
         for label, bit in zip(self._labels, self.graph.classes, strict=True):
             if bit:

@@ -35,6 +35,8 @@ def _missed(fault: Fault, kinds: dict[str, set[str]]) -> Iterator[tuple[str, str
         seen = set().union(*kinds.values()) if actor is None else kinds[actor]
         if fault.target not in seen:
             who = actor or "no actor of this check"
-            text = f"`{fault.name}` hits {fault.target} in a cache, and {who} {'never ' if actor else ''}reads that kind."
+            text = (
+                f"`{fault.name}` hits {fault.target} in a cache, and {who} {'never ' if actor else ''}reads that kind."
+            )
             there = f"name {' or '.join(sorted(seen))}" if seen else "add an actor that has a cache to `run`"
             yield text, there

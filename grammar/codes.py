@@ -121,3 +121,22 @@ CODES: dict[str, tuple[str, str]] = {
     "L407": ("match by name", "Objects are matched by a name where only the uid decides."),
     "L408": ("unguarded read of an optional", "A value that may be null is read without a test."),
 }
+
+REMEDIES: dict[str, str] = {
+    "D301": "give it a range: `0..3`",
+    "D302": "write the name as a text somewhere in the spec, or give an object of that name",
+    "D303": "store a range instead: `cpu: 0..4`",
+    "D304": "use a range, an enum, names, or a struct or list of them",
+    "D305": "split the body, make the scope smaller, or choose fewer things at once",
+    "D306": "compare it with `==`, use an enum, or an `extern fun` with an abstraction",
+    "D307": "give the kind a number in `scope`",
+    "D308": "write `if unchanged`, or compare generations",
+    "D309": "write its `.name`",
+    "D310": "build names from the names of a bounded kind and from ranges only",
+    "D312": "write the whole field",
+    "D313": "take one of the faults of docs/language.md",
+    "D314": "keep it in a range: compare it with a bound before it grows, or take the `min` of both",
+    "D315": "set it to a value that is known: a literal or a constant",
+    "D316": "give a smaller value, or the field a wider range",
+}
+"""What helps where a world cannot be built, for messages that know nothing better."""

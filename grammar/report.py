@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from dashpot.grammar.codes import CODES
+from dashpot.grammar.codes import CODES, REMEDIES
 from dashpot.model.fault import SpecError
 from dashpot.model.span import NOWHERE, Span
 
@@ -59,9 +59,16 @@ class SpecRejected(Exception):
         super().__init__("; ".join(f"{m.span}: {m.code} {m.text}" for m in self.messages))
 
 
-def from_fault(error: SpecError) -> Message:
-    """The message of an error that the kernel found when it built the world."""
-    return Message(error.code, error.span, error.text, error.fix)
+def from_fault(error: SpecError, where: Span = NOWHERE) -> Message:
+    """The message of an error that the kernel found when it built the world.
+
+    where   the check or scenario whose world it was: the place of what has no place of its own
+    """
+    text = error.text[:1].upper() + error.text[1:]
+    text = text if text.endswith((".", "?", "!")) else text + "."
+    return Message(
+        error.code, error.span if error.span.file else where, text, error.fix or REMEDIES.get(error.code, "")
+    )
 
 
 def render(messages: Iterable[Message], sources: Mapping[str, str], color: bool = False) -> str:

@@ -22,7 +22,7 @@ from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Dead, Path
 from dashpot.model.kernel.pipeline import Draft
 from dashpot.model.kernel.terms import Env, Terms
-from dashpot.model.kernel.values import Items, Maybe, Object, OneOf, Value
+from dashpot.model.kernel.values import Items, Maybe, Object, OneOf, Value, past
 from dashpot.model.kernel.verbs import UNDEFINED, Answer, perform
 from dashpot.model.kernel.walk import parts
 from dashpot.model.kernel.world import Actor, World, Writer
@@ -150,7 +150,9 @@ class Run:
         if lost == "before":
             return Stop(-1, env, None, "", call, Answer("Timeout", None, call.kind), True)
         tests = len(self.path.decided)
+        self.writer.heard = lost != "after"
         answer = perform(self.world, self.path, self.writer, call, env)
+        env.update({name: past(value) for name, value in env.items()})
         if answer.outcome == "ok":  # what the API server tests explains only what it refuses
             del self.path.decided[tests:]
         if lost == "after":

@@ -37,7 +37,7 @@ def build(program: Program, check: Check, raised: Mapping[str, int] | None = Non
         except Widen as request:
             if not grant(request, widened):
                 break
-    raise SpecError("D314", "a local number of this run has no bounds", check.span, "use a range type")
+    raise SpecError("D314", "a number that is computed in a body grows without a bound that can be found", check.span)
 
 
 def assemble(program: Program, check: Check, widened: Ranges) -> System:

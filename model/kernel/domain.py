@@ -15,7 +15,7 @@ from dashpot.model import types as t
 from dashpot.model.core import Graph, Node
 from dashpot.model.expr import Binary, Const, Expr, Literal, Unary
 from dashpot.model.fault import SpecError
-from dashpot.model.kernel.values import Items, Maybe, Nothing, Owner, Record, Scalar, Table, Value, choose
+from dashpot.model.kernel.values import Items, Maybe, Nothing, Owner, Record, Scalar, Table, Value, choose, positions
 from dashpot.model.span import NOWHERE, Span
 
 LARGEST_DOMAIN = 4096
@@ -98,7 +98,7 @@ class Finite:
 
     def name(self, text: str) -> int:
         if text not in self.names:
-            raise SpecError("D302", f"the name {text!r} is not among those that this world can reach")
+            raise SpecError("D302", f"no object of this world can have the name {text!r}")
         return self.names.index(text)
 
     def symbol(self, text: str) -> int:
@@ -125,7 +125,7 @@ class Finite:
             case t.Generation() | t.Version():
                 return 0, self.highest_generation
             case t.Quantity() | t.Duration():
-                raise SpecError("D303", "quantities and durations have no finite form as fields", span, "use a range")
+                raise SpecError("D303", "a quantity or duration that is stored has no finite form", span)
             case _:
                 return None
 
@@ -160,14 +160,14 @@ class Finite:
             return [Record(dict(zip(names, row, strict=True))) for row in product(*columns)]
         limits = self.scalar_range(ty, span)
         if limits is None or limits[1] - limits[0] >= LARGEST_DOMAIN:
-            raise SpecError("D304", "this type has no enumerable values", span, "use a range or an enum")
+            raise SpecError("D304", "the values of this type cannot be listed one by one", span)
         return [Scalar(g.const(v), ty) for v in range(limits[0], limits[1] + 1)]
 
     def keys(self, ty: t.Type, span: Span = NOWHERE) -> list[int]:
         """The constants that index a set or map over `ty`."""
         limits = self.scalar_range(ty, span)
         if limits is None:
-            raise SpecError("D304", "sets and maps need names, enums or ranges as keys", span)
+            raise SpecError("D304", "the keys of this set or map cannot be listed one by one", span)
         return list(range(limits[0], limits[1] + 1))
 
     # ------------------------------------------------------------------ leaves
@@ -219,7 +219,7 @@ class Finite:
             case t.Null() | t.Bottom():
                 return
             case _:
-                raise SpecError("D304", f"a value of type {type(ty).__name__} cannot be kept in the state", span)
+                raise SpecError("D304", f"a value of this type ({type(ty).__name__}) cannot be kept in the state", span)
 
     # ------------------------------------------------------------------ symmetry
     def group(self, ty: t.Type) -> str | None:
@@ -372,14 +372,14 @@ class Finite:
         return g.and_(some, overflow)
 
     def _store_list(self, element: t.Type, path: str, value: Items, out: dict[str, Node]) -> Node:
-        """Pack guarded items to the front: item i goes to the position that the guards before it count."""
+        """Pack guarded items to the front, each at its position."""
         g = self.g
         size = g.const(0)
         overflow = [g.false]
         slots: list[Value | None] = [None] * self.longest_list
-        for inside, item in value.items:
+        for (inside, item), position in zip(value.items, positions(g, value), strict=True):
             for at in range(self.longest_list):
-                here = g.and_(inside, g.eq(size, g.const(at)))
+                here = g.and_(inside, g.eq(position, g.const(at)))
                 if here is not g.false:
                     before = slots[at]
                     slots[at] = item if before is None else choose(g, here, item, before)

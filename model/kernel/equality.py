@@ -17,6 +17,7 @@ from dashpot.model.kernel.values import (
     Table,
     Value,
     choices,
+    positions,
 )
 
 
@@ -87,15 +88,11 @@ def _equal_items(schema: Schema, a: Items, b: Items) -> Node:
     if a.ranks is not None and b.ranks is not None:
         size_a, size_b = g.sum(i for i, _ in a.items), g.sum(i for i, _ in b.items)
         same = []
-        at_a = g.const(0)
-        for inside, v in a.items:
-            at_b = g.const(0)
-            for within, w in b.items:
+        for (inside, v), at_a in zip(a.items, positions(g, a), strict=True):
+            for (within, w), at_b in zip(b.items, positions(g, b), strict=True):
                 clash = g.and_(inside, within, g.eq(at_a, at_b))
                 if clash is not g.false:
                     same.append(g.or_(g.not_(clash), equal(schema, v, w)))
-                at_b = g.add(at_b, within)
-            at_a = g.add(at_a, inside)
         return g.and_(g.eq(size_a, size_b), *same)
     return g.and_(_subset(schema, a, b), _subset(schema, b, a))
 

@@ -87,7 +87,7 @@ def assign(terms: Terms, kind: str, leaves: dict[str, Node], steps: Steps, value
                 now = schema.finite.load(ty, path, leaves.__getitem__)
                 value = replaced(terms, now, ty, steps[2:], value, env)
             return _put(schema, ty, path, adapt(schema, value, ty), leaves)
-    raise SpecError("D312", f"{head} cannot be written here")
+    raise SpecError("D312", f"`{head}` cannot be set by this write")
 
 
 def _put(schema: Schema, ty: t.Type, path: str, value: Value, leaves: dict[str, Node]) -> Node:

@@ -11,7 +11,7 @@ from dashpot.model.core import Graph, Node
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.equality import contains, equal
-from dashpot.model.kernel.values import Items, Maybe, Nothing, OneOf, Scalar, Table, Value, choose
+from dashpot.model.kernel.values import Items, Maybe, Nothing, OneOf, Scalar, Table, Value, choose, positions
 
 if TYPE_CHECKING:
     from dashpot.model.kernel.terms import Env, Result, Terms
@@ -77,7 +77,7 @@ def fold(terms: Terms, x: e.Fold, env: Env) -> Result:
                 for (inside, v), (_, test, fine) in zip(items.items, pairs, strict=True)
             ]
             return first(terms, Items(filtered, items.ranks), ok)
-    raise SpecError("D306", f".{x.op}() has no finite form", x.span)
+    raise SpecError("D306", f"the checker cannot evaluate `.{x.op}()` over its finite values", x.span)
 
 
 def _quantifier(terms: Terms, op: str, pairs: list[tuple[Node, Value, Node]], ok: Node) -> Result:
@@ -236,14 +236,18 @@ def settled(terms: Terms, items: Items) -> Items:
 
 
 def drop(terms: Terms, items: Items, count: Node) -> Items:
-    """The items behind the first `count`."""
+    """The items behind the first `count`; where ties leave a choice, those that `take` did not choose."""
     g = terms.g
-    kept: list[tuple[Node, Value]] = []
-    position = g.const(0)
-    for inside, v in items.items:
-        kept.append((g.and_(inside, g.le(count, position)), v))
-        position = g.add(position, inside)
-    return Items(kept, items.ranks)
+    ranks = items.ranks
+    if ranks is None or all(r.is_const for r in ranks) or terms.path.quiet:
+        behind = [g.le(count, place) for place in positions(g, items)]
+    else:
+        taken = settled(terms, take(terms, items, count))
+        behind = [g.not_(inside) for inside, _ in taken.items]
+    kept: list[tuple[Node, Value]] = [
+        (g.and_(inside, late), v) for (inside, v), late in zip(items.items, behind, strict=True)
+    ]
+    return Items(kept, ranks)
 
 
 def method(terms: Terms, x: e.Method, env: Env) -> Result:
@@ -282,7 +286,10 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
         case "contains" if isinstance(bare, Items | Table):
             return Scalar(contains(terms.schema, items, args[0][0]), t.Bool()), g.and_(ok, there)
     raise SpecError(
-        "D306", f".{x.op}() has no finite form", x.span, "use an enum, or an `extern fun` with an abstraction"
+        "D306",
+        f"the checker has no `.{x.op}()` of texts",
+        x.span,
+        "use an enum, or an `extern fun` with an abstraction",
     )
 
 
@@ -319,7 +326,12 @@ def _holds(x: e.Method, text: str, part: str) -> bool:
                 return re.search(part, text) is not None
             except re.error as error:
                 raise SpecError("D306", f"{part!r} is no regular expression: {error}", x.span) from None
-    raise SpecError("D306", f".{x.op}() has no finite form", x.span, "use an enum, or an `extern fun` with an abstraction")
+    raise SpecError(
+        "D306",
+        f"the checker has no `.{x.op}()` of texts",
+        x.span,
+        "use an enum, or an `extern fun` with an abstraction",
+    )
 
 
 def only(terms: Terms, value: Value) -> Value:

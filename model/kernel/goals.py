@@ -11,7 +11,7 @@ from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Nothing, Scalar, Value
-from dashpot.model.kernel.walk import calls, kinds_named
+from dashpot.model.kernel.walk import calls, kinds_named, properties_of
 from dashpot.model.kernel.world import World, Write
 from dashpot.model.program import Converges, LeadsTo, OnWrite, Property, State
 from dashpot.model.span import Span
@@ -24,9 +24,9 @@ def judged(world: World) -> list[Property]:
     """Properties that this check can be asked about: those of its file, and those it names."""
     names = {n for x in world.check.expects for n in x.names}
     out = []
-    for p in world.program.properties:
+    for p in properties_of(world.program, world.check):
         known = kinds_named(p) <= world.store.keys() and (p.each is None or p.each[1] in world.store)
-        if (p.module == world.check.module or p.name in names) and (known or p.name in names):
+        if known or p.name in names:
             out.append(p)
     return out
 

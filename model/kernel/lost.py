@@ -15,7 +15,7 @@ from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import Draft
 from dashpot.model.kernel.terms import Env
 from dashpot.model.kernel.values import Items, Object, Value
-from dashpot.model.kernel.walk import calls
+from dashpot.model.kernel.walk import calls, properties_of
 from dashpot.model.kernel.world import World, Write, Writer
 
 Tags = dict[tuple[str, str], list[int]]
@@ -150,7 +150,7 @@ def _named(world: World, kind: str, field: str) -> list[str]:
     from dashpot.model.program import NoLostUpdates
 
     out = []
-    for p in world.program.properties:
+    for p in properties_of(world.program, world.check):
         f = p.formula
         if isinstance(f, NoLostUpdates) and f.kind == kind:
             wanted = ".".join(f.path)

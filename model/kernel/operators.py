@@ -125,7 +125,7 @@ def text_options(terms: Terms, value: Value) -> list[tuple[int, str]]:
     if isinstance(value, Maybe):
         return text_options(terms, value.value)
     if isinstance(value, Object | OneOf):
-        raise SpecError("D309", "an object is no text", fix="write its `.name`")
+        raise SpecError("D309", "an object stands where a text is joined", fix="write its `.name`")
     assert isinstance(value, Scalar)
     finite, node = terms.finite, value.node
     if node.op == "const":
@@ -184,7 +184,7 @@ def builtin(terms: Terms, x: e.Builtin, env: Env) -> Result:
             return Scalar(g.and_(ok, some), t.Bool()), g.true
         case "string":
             return _text(terms, first), ok
-    raise SpecError("D306", f"{x.op}() has no finite form", x.span)
+    raise SpecError("D306", f"the checker cannot evaluate `{x.op}()`", x.span)
 
 
 def _gone(terms: Terms, value: Value) -> Node:

@@ -84,7 +84,11 @@ class Schema:
     # ------------------------------------------------------------------ names
     def info(self, kind: str) -> KindInfo:
         if kind not in self.kinds:
-            raise SpecError("D307", f"this check has no objects of kind {kind}", fix=f"give {kind} a place in `scope`")
+            raise SpecError(
+                "D307",
+                f"this check has no room for a {kind}",
+                fix=f"add `{kind}: 1` to its `scope`, or an actor that creates one",
+            )
         return self.kinds[kind]
 
     def slot_of(self, kind: str, name: str) -> int:
@@ -150,7 +154,7 @@ class Schema:
                 assert isinstance(owner, Maybe)
                 return Items([(owner.some, owner.value)])
             case "resourceVersion":
-                raise SpecError("D308", "the checker tells versions apart by `if unchanged`, not as a value")
+                raise SpecError("D308", "a resourceVersion is no value that the checker has")
             case _:
                 return self.finite.load(t.METADATA[name], name, copy.read)
 

@@ -62,9 +62,9 @@ def _store_given(world: World, path: Path, obj: GivenObject) -> None:
     for item in obj.items:
         value, ok = terms.value(item.value, {})
         if ok is world.g.false:
-            raise SpecError("D315", f"this value of {obj.kind} {obj.name} is undefined", item.span)
+            raise SpecError("D315", f"this value of {obj.kind} {obj.name} is undefined at the start", item.span)
         overflow = assign(terms, obj.kind, leaves, item.path, value, {})
         if overflow is world.g.true:
-            raise SpecError("D316", "this value is outside the range of its field", item.span, "raise the bound")
+            raise SpecError("D316", f"this value of {obj.kind} {obj.name} is outside the range of its field", item.span)
     for leaf, cell in row.items():
         path.overlay[cell] = leaves[leaf]

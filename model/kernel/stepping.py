@@ -447,18 +447,23 @@ def _go_on(world: World, actor: Actor, worker: Worker, action: Action, at: int, 
 
 # ---------------------------------------------------------------------- resync
 def resync_steps(world: World, actor: Actor) -> None:
-    """Periodic resync: every key that the cache shows becomes dirty."""
+    """Periodic resync: what the caches show is told again as an update that changes nothing, filters and all."""
     if not isinstance(actor.decl, Controller):
         return
     g = world.g
 
     def build(path: Path) -> Label | None:
         running(world, path, actor)
+        told = [g.false] * len(actor.dirty)
+        for kind, cache in actor.caches.items():
+            for present, shown in world.seen(path, actor, kind):
+                owed = world.keys(path, actor, cache.wakes, shown, shown, present, present)
+                told = [g.or_(a, g.and_(present, b)) for a, b in zip(told, owed, strict=True)]
         idle_keys = []
-        for key, (present, _) in enumerate(world.seen(path, actor, actor.kind)):
+        for key, node in enumerate(told):
             now = path.get(actor.dirty[key])
-            idle_keys.append(g.and_(present, g.not_(now)))
-            path.set(actor.dirty[key], g.or_(now, present))
+            idle_keys.append(g.and_(node, g.not_(now)))
+            path.set(actor.dirty[key], g.or_(now, node))
         path.assume(g.or_(*idle_keys))
         return Label(actor.name, "resync", fair=True, fairness=(actor.name, "resync", ""))
 

@@ -18,7 +18,7 @@ from dashpot.model.kernel.scalarsets import interchangeable, scalarsets
 from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, KindInfo, Schema
 from dashpot.model.kernel.terms import Look, Terms
 from dashpot.model.kernel.values import Scalar
-from dashpot.model.kernel.walk import calls, kinds_named, parts
+from dashpot.model.kernel.walk import calls, kinds_named, parts, properties_of
 from dashpot.model.kernel.world import Declaration
 from dashpot.model.program import (
     Admission,
@@ -51,9 +51,7 @@ def hooks(program: Program, check: Check) -> list[Admission]:
 
 def pieces(program: Program, check: Check) -> list[object]:
     """All declarations whose terms matter to this check."""
-    named = {n for x in check.expects for n in x.names}
-    properties = [p for p in program.properties if p.module == check.module or p.name in named]
-    return [*declarations(program, check), *hooks(program, check), *check.given, *properties]
+    return [*declarations(program, check), *hooks(program, check), *check.given, *properties_of(program, check)]
 
 
 def constants(program: Program, check: Check) -> Values:
@@ -130,7 +128,7 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     run: list[object] = [*actors, *hooks(program, check)]
     scope = dict(check.scope)
     resources = {r.kind: r for r in program.resources}
-    named = [p for p in program.properties if any(p.name in x.names for x in check.expects)]
+    named = [p for p in properties_of(program, check) if any(p.name in x.names for x in check.expects)]
     kinds = set().union(*[kinds_named(x) for x in [*run, *check.given, *named]]) | (scope.keys() & resources.keys())
     placed = {p for p in map(place_of, actors) if p is not None}
     kinds |= placed

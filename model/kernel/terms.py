@@ -30,6 +30,7 @@ from dashpot.model.kernel.values import (
     Value,
     choices,
     choose,
+    positions,
 )
 
 Env = dict[str, Value]
@@ -198,7 +199,7 @@ class Terms:
                 return self.schema.owner_field(base, name), g.true
             case Table():
                 return self.element(base, Scalar(g.const(self.finite.key_of(base.key, name)), base.key))
-        raise SpecError("D306", f"the checker cannot read .{name} here", x.span)
+        raise SpecError("D306", f"the checker cannot read `.{name}` of this value", x.span)
 
     def _element(self, x: e.Element, env: Env) -> Result:
         base, ok = self.value(x.base, env)
@@ -218,11 +219,11 @@ class Terms:
         if isinstance(base, Table):
             options = [(g.eq(index, g.const(k)), there, v) for k, (there, v) in base.entries.items()]
         elif isinstance(base, Items):
-            options = []
-            position = g.const(0)
-            for inside, v in base.items:
-                options.append((g.and_(inside, g.eq(position, index)), g.true, v))
-                position = g.add(position, inside)
+            places = positions(g, base)
+            options = [
+                (g.and_(inside, g.eq(place, index)), g.true, v)
+                for (inside, v), place in zip(base.items, places, strict=True)
+            ]
         else:
             return Scalar(g.false, t.Bool()), g.false
         options = [o for o in options if o[0] is not g.false]

@@ -150,6 +150,22 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
             raise TypeError(f"no common shape of {type(then).__name__} and {type(other).__name__}")
 
 
+def past(value: Value) -> Value:
+    """The same value once a call has been made: a moment taken before it is a moment like those that are stored."""
+    match value:
+        case Scalar() if value.fresh is not None:
+            return Scalar(value.node, value.type)
+        case Maybe():
+            return Maybe(value.some, past(value.value))
+        case Record():
+            return Record({name: past(part) for name, part in value.fields.items()})
+        case Items():
+            return Items([(there, past(part)) for there, part in value.items], value.ranks, value.limit)
+        case Table():
+            return Table({k: (there, past(part)) for k, (there, part) in value.entries.items()}, value.key)
+    return value
+
+
 def _fresh(g: Graph, test: Node, then: Scalar, other: Scalar) -> Node | None:
     if then.fresh is None and other.fresh is None:
         return None
@@ -166,6 +182,50 @@ def choices(g: Graph, value: Object | OneOf) -> list[tuple[Node, Object]]:
     return value.choices if isinstance(value, OneOf) else [(g.true, value)]
 
 
+def positions(g: Graph, items: Items) -> list[Node]:
+    """Where each item stands in its list: how many items inside come before it, ties in the order given."""
+    ranks = items.ranks
+    if ranks is None or all(a.hi < b.lo for a, b in zip(ranks, ranks[1:], strict=False)):
+        out, at = [], g.const(0)
+        for inside, _ in items.items:
+            out.append(at)
+            at = g.add(at, inside)
+        return out
+    found = []
+    for i in range(len(ranks)):
+        before = [
+            g.and_(inside, g.le(ranks[j], ranks[i]) if j < i else g.lt(ranks[j], ranks[i]))
+            for j, (inside, _) in enumerate(items.items)
+            if j != i
+        ]
+        found.append(g.sum(before))
+    return found
+
+
 def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
     """Read leaves of a copy kept as a mapping."""
     return row.__getitem__
+
+
+def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
+    """Read leaves of a copy kept as a mapping."""
+    return row.__getitem__
+
+
+def positions(g: Graph, items: Items) -> list[Node]:
+    """The place of each item among those inside, by rank; ties go by the order in which the items are written."""
+    ranks = items.ranks
+    if ranks is None or all(a.hi <= b.lo for a, b in zip(ranks, ranks[1:], strict=False)):
+        before, out = g.const(0), []
+        for inside, _ in items.items:
+            out.append(before)
+            before = g.add(before, inside)
+        return out
+    return [
+        g.sum(
+            g.and_(inside, g.le(ranks[j], rank) if j < i else g.lt(ranks[j], rank))
+            for j, (inside, _) in enumerate(items.items)
+            if j != i
+        )
+        for i, rank in enumerate(ranks)
+    ]

@@ -412,13 +412,17 @@ def remove(world: World, path: Path, draft: Draft, how: str, call: Call) -> str:
     if path.branch(held):
         if over:
             draft.leaves[GRACE_OVER] = g.true
-        if path.branch(g.and_(terminating, g.not_(again))) and not (over and path.branch(g.not_(draft.old_leaves[GRACE_OVER]))):
-            path.detail.append("terminates already")
-            return "ok"
-        draft.leaves["deletionTimestamp"] = g.ite(terminating, draft.leaves["deletionTimestamp"], g.const(1))
-        draft.fields.append("deletionTimestamp")
-        path.detail.append("deletionTimestamp set")
-        bump(world, path, draft, g.not_(terminating))
+        if path.branch(terminating):
+            ends = over and path.branch(g.not_(draft.old_leaves[GRACE_OVER]))
+            if not ends and not path.branch(again):
+                path.detail.append("terminates already")
+                return "ok"
+            draft.fields.append("deletionTimestamp" if ends else "finalizers")
+        else:
+            draft.leaves["deletionTimestamp"] = g.const(1)
+            draft.fields.append("deletionTimestamp")
+            path.detail.append("deletionTimestamp set")
+            bump(world, path, draft, g.true)
     else:
         draft.leaves["present"] = g.false
         draft.fields.append("*")

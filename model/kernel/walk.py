@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dashpot.model import expr as e
 from dashpot.model.automaton import Automaton, Call
+from dashpot.model.program import Check, Program, Property
 from dashpot.model.span import Span
 
 
@@ -34,6 +35,16 @@ def _fields(of: type) -> tuple[str, ...]:
         attributes = getattr(of, "__attrs_attrs__", ())
         _FIELDS[name] = tuple(a.name for a in reversed(attributes) if a.name != "span")
     return _FIELDS[name]
+
+
+def properties_of(program: Program, check: Check) -> list[Property]:
+    """What a check can be asked about: the properties of its file, and those of other files that it names.
+
+    A name of its own file means that property, whatever other files call so.
+    """
+    own = {p.name for p in program.properties if p.module == check.module}
+    lent = {name for expect in check.expects for name in expect.names} - own
+    return [p for p in program.properties if p.module == check.module or p.name in lent]
 
 
 def calls(thing: object) -> Iterator[Call]:

@@ -198,7 +198,7 @@ class World:
                     path.set(cell, new[leaf])
             self._handlers(path, actor, cache, before, after, old["present"], new["present"], g.true)
             return
-        own = [g.truth(writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
+        own = [g.truth(writer.heard and writer.actor is actor and writer.key == k) for k in range(len(actor.dirty))]
         full = path.resolve(c.overflowing(path, self.layout, cache, slot, new["present"]))
         if full is not g.false:
             self._deliver_if(path, actor, cache, full)
@@ -430,11 +430,15 @@ class World:
 
 @define(eq=False)
 class Writer:
-    """Who writes: the actor (None: the collector), the key of its pass, its action, and what a story calls it."""
+    """Who writes: the actor (None: the collector), the key of its pass, its action, and what a story calls it.
+
+    heard   the answer arrives; a writer that does not hear it knows nothing of the version that it made
+    """
 
     actor: Actor | None
     key: int = -1
     action: str = ""
+    heard: bool = True
 
     @property
     def name(self) -> str:

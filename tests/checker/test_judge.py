@@ -96,4 +96,7 @@ def test_an_expectation_that_nothing_answers_is_undecided() -> None:
     assert lines == {"p": ("holds", None, True), "hot_loop": ("violation", None, True)}
     assert report.status == 3
     details = [r.verdict.detail for r in report.results if isinstance(r.verdict, Unknown)]
-    assert details == ["nothing that it speaks of occurs in this check", "the check waives it, so it was not looked for"]
+    assert details == [
+        "nothing that it speaks of occurs in this check",
+        "the check waives it, so it was not looked for",
+    ]

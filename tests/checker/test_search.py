@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.model.anchor import anchor
 from tests.model.random_systems import State, explore, random_system, start, steps
 
-from dashpot.checker.budget import Budget, Progress
+from dashpot.checker.budget import Budget, Phase, Progress
 from dashpot.checker.search import breadth_first, depth_first
 from dashpot.checker.space import Space
 from dashpot.model.interpret import evaluate
@@ -133,7 +133,8 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("dashpot.checker.budget.INTERVAL_S", 0.0)
     told: list[Progress] = []
 
-    def progress(now: Progress) -> None:
+    def progress(now: Progress | Phase) -> None:
+        assert isinstance(now, Progress)
         told.append(now)
         if now.states > 3000:
             raise KeyboardInterrupt

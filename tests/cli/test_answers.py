@@ -38,9 +38,7 @@ def goal() -> Goal:
 def checked(*results: Result, complete: bool = True) -> Checked:
     report = Report("small", 11287, 41906, 23, complete, 2.14, results, bounds=("Pod slots: 12 steps",), lag=2)
     runs = {r.property: "f3a1" for r in results if isinstance(r.verdict, Violated)}
-    return Checked(
-        CHECK, report, CHECK.faults or (), runs, {"scaled": "It never scales."}, {"scaled": ((LINE, "x"),)}
-    )
+    return Checked(CHECK, report, CHECK.faults or (), runs, {"scaled": "It never scales."}, {"scaled": ((LINE, "x"),)})
 
 
 KEPT = Result("kept", Violated("safety", 2, SAFE, about=("Pod p", "f"), message="two pods"), "violation")
@@ -168,5 +166,5 @@ def test_a_line_of_a_script_is_quoted_as_it_is_written() -> None:
 
 def test_orbits_are_told_with_the_states_that_they_stand_for() -> None:
     report = Report("small", 80418, 2818917, 41, True, 3.0, (), ("Slot",), orbits_of=402792, cross_checked=True)
-    assert explored(report).startswith("  80 418 orbits of 402 792 distinct states  2 818 917 transitions  ")
-    assert any("cross-check:" in line for line in footnotes(Checked(CHECK, report, ())))
+    assert verdicts.explored(report).startswith("  80 418 orbits of 402 792 distinct states  2 818 917 transitions  ")
+    assert any("cross-check:" in line for line in verdicts.footnotes(Checked(CHECK, report, ())))

@@ -52,10 +52,11 @@ def test_a_handler_that_does_not_leave_goes_on_behind_the_call() -> None:
 
 def test_loops_lead_back_and_branches_meet() -> None:
     body = reconcile("for i in 0..2 {\n  if i > 1 { delete s } else { return }\n}\nlet n = 1")
-    loop, branch, delete, leave, bind, done = body.nodes
-    assert isinstance(loop, a.Loop) and (loop.body, loop.next, loop.var) == (1, 4, "i")
-    assert isinstance(branch, a.Branch) and (branch.then, branch.other) == (2, 3)
-    assert isinstance(delete, a.Call) and delete.next == 0 and leave == a.End("done")
+    entry, loop, branch, delete, leave, bind, done = body.nodes
+    assert isinstance(loop, a.Loop) and (loop.body, loop.next, loop.var) == (2, 5, "i")
+    assert isinstance(entry, a.Bind) and (entry.name, entry.value) == (a.cursor(loop.id), loop.over)
+    assert isinstance(branch, a.Branch) and (branch.then, branch.other) == (3, 4)
+    assert isinstance(delete, a.Call) and delete.next == 1 and leave == a.End("done")
     assert isinstance(bind, a.Bind) and done == a.End("done")
 
 

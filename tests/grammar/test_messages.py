@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dashpot.grammar.codes import CODES
+from dashpot.grammar.codes import CODES, REMEDIES
 from dashpot.grammar.load import load
 from dashpot.grammar.parse import parse
 from dashpot.grammar.report import Message, SpecRejected, from_fault, render, to_json
@@ -136,7 +136,10 @@ def test_json_has_every_field() -> None:
 
 def test_faults_of_the_kernel_are_messages() -> None:
     error = SpecError("D001", "what", Span("a", 1, 1, 1, 2), "how")
-    assert from_fault(error) == Message("D001", error.span, "what", "how")
+    assert from_fault(error) == Message("D001", error.span, "What.", "how")
+    here = Span("a.loop", 3, 1, 3, 5)
+    assert from_fault(SpecError("D308", "no value"), here) == Message("D308", here, "No value.", REMEDIES["D308"])
+    assert set(REMEDIES) == {code for code in CODES if code.startswith("D3")}
 
 
 def test_unknown_codes_are_refused() -> None:

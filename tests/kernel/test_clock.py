@@ -117,7 +117,6 @@ def test_times_are_compared_by_age() -> None:
     assert (found["equal"], found["older"]) == ("holds", "holds")
 
 
-@pytest.mark.xfail(strict=True, reason="within one tick a stored time and now() have the same age, 0")
 def test_a_later_now_never_equals_a_stored_time() -> None:
     text = """
 resource Box { spec { at: Time?; same: bool; n: 0..1 } }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.kernel.probe import asked, spec, verdicts
 
 from dashpot.checker import explore
 from dashpot.checker.story import Story, story
 from dashpot.checker.verdict import Violated
+from dashpot.grammar.load import load
 from dashpot.model.kernel.build import build
-from tests.kernel.probe import asked, spec, verdicts
 
 RENEWED = """
 resource Node { }
@@ -67,7 +70,7 @@ def test_only_tests_in_front_of_a_call_led_to_it() -> None:
     lines = BEHIND.replace(";", "\n").split("\n")
     assert patch
     for label in patch:
-        assert {lines[s.line - 1].strip() for s, _ in label.decided} == {"if b.spec.go { for p in old { patch p.spec { n: 1 } on NotFound { } } }"}
+        assert [lines[s.line - 1].strip().split()[1] for s, _ in label.decided] == ["b.spec.go"]
 
 
 def told(text: str, name: str) -> Story:
@@ -75,7 +78,7 @@ def told(text: str, name: str) -> Story:
     check = asked(program)
     found = next(r for r in explore.check(program, check).results if r.property == name)
     assert isinstance(found.verdict, Violated)
-    return story(build(program, check), found.verdict, {})
+    return story(build(program, check), found.verdict, {}, property=name)
 
 
 FOREGROUND = """
@@ -116,3 +119,33 @@ check c { run C; scope { Claim: 2, Volume: 1 }; faults { }; given Claim a { }; g
 def test_advice_names_the_write_that_overwrote() -> None:
     """The last write of the run is a consequence."""
     assert told(OVERWRITTEN, "single").fix[0].startswith("Let the patch of Volume v fail")
+
+
+SHOP = """
+resource Box "v1" { spec { n: 0..2 } }
+controller C for Box { reconcile b { if b.spec.n == 0 { update b.spec { n: 2 } on Conflict { requeue } } } }
+property small = always Box.all(b, b.spec.n < 2)
+property lent  = never Box.exists(b, b.spec.n == 2)
+"""
+
+MINE = """
+use shop (Box, C)
+property small = always Box.all(b, b.spec.n < 3)
+check c {
+  run C
+  scope { Box: 1 }
+  faults { }
+  given Box b { }
+  expect small
+  expect violation of lent
+}
+"""
+
+
+def test_a_name_means_the_property_of_its_own_file(tmp_path: Path) -> None:
+    """Another file's property of that name is not asked; a name that only the other has is its."""
+    (tmp_path / "shop.loop").write_text(SHOP)
+    (tmp_path / "mine.loop").write_text(MINE)
+    program = load(tmp_path / "mine.loop")
+    found = {r.property: r.as_said for r in explore.check(program, asked(program)).results}
+    assert found["small"] is True and found["lent"] is True

@@ -88,6 +88,8 @@ ALWAYS = {
     "[1, 2, 2].exists_one(x, x == 1) && ![1, 2, 2].exists_one(x, x == 2)": True,
     # order
     "[2, 1, 3].sortBy(x, x) == [1, 2, 3] && [2, 1, 3].sortBy(x, -x).first() == 3": True,
+    "[2, 1, 3].sortBy(x, x)[0] == 1 && [2, 1, 3].sortBy(x, x).drop(1) == [2, 3]": True,
+    "[2, 1, 3].sortBy(x, x).drop(1).first() == 2 && [2, 1, 3].sortBy(x, -x).take(2) == [3, 2]": True,
     "[2, 1].take(5) == [2, 1] && [2, 1].drop(1) == [1] && [2, 1].drop(5).isEmpty()": True,
     "[2, 1] != [1, 2]": True,
     "[1, 2] + [2] == [1, 2, 2]": True,
@@ -114,3 +116,52 @@ check c {{
 environment U {{ action touch(b: Box) at most 1 {{ patch b.spec {{ name: b.spec.name, zero: b.spec.zero }} }} }}
 """
     assert (verdicts(text)["p"] == "holds") == ALWAYS[term]
+
+
+SORTED = """
+resource Box { spec { list: []Name }; status { list: []Name; rest: []Name } }
+controller C for Box {
+  reconcile b {
+    let byName = b.spec.list.sortBy(x, x == "z" ? 3 : x == "y" ? 2 : 1)
+    patch b.status { list: byName, rest: byName.drop(1) }
+  }
+}
+property stored = converges to Box.all(b, b.status.list == ["x", "y", "z"] && b.status.rest == ["y", "z"])
+check c { run C; scope { Box: 1, list: 3 }; faults { }; given Box b { spec: { list: ["y", "z", "x"] } } }
+"""
+
+
+def test_a_sorted_list_is_stored_in_its_order() -> None:
+    assert verdicts(SORTED)["stored"] == "holds"
+
+
+KEPT = """
+resource Box { spec { keep: 0..2 = 1 } }
+resource Part { spec { age: 0..3 } }
+controller C for Box {
+  watches Part as p -> Box
+  reconcile b {
+    let parts = list cached Part
+    for p in parts.sortBy(p, p.spec.age).drop(b.spec.keep) { delete p on NotFound { } }
+  }
+}
+property youngest = on delete Part p require Part.exists(q, q.name != p.name && q.spec.age <= p.spec.age)
+property few      = converges to Part.size() == 1
+property a_stays  = sometimes Part.size() == 1 && Part.exists(p, p.name == "a")
+property b_stays  = sometimes Part.size() == 1 && Part.exists(p, p.name == "b")
+property c_stays  = sometimes Part.size() == 1 && Part.exists(p, p.name == "c")
+check c {
+  run C; scope { Box: 1, Part: 3 }; faults { }
+  given Box x { }
+  given Part a { spec: { age: A } }
+  given Part b { spec: { age: 1 } }
+  given Part c { spec: { age: 2 } }
+}
+"""
+
+
+@pytest.mark.parametrize(("age", "stay"), [(3, "b"), (0, "a"), (1, "ab")])
+def test_drop_keeps_the_first_by_order_and_ties_are_a_choice(age: int, stay: str) -> None:
+    found = verdicts(KEPT.replace("age: A", f"age: {age}"))
+    assert (found["youngest"], found["few"]) == ("holds", "holds")
+    assert "".join(n for n in "abc" if found[f"{n}_stays"] == "holds") == stay

@@ -84,7 +84,7 @@ class Asker:
                     acted.append(_play(program, question))
                     listener.acted(acted[-1])
             except SpecError as fault:
-                wrong[from_fault(fault)] = None
+                wrong[from_fault(fault, question.span)] = None
             except KeyboardInterrupt:  # outside of a search, which keeps what it has found
                 self.interrupted = True
             if self.interrupted:
@@ -223,10 +223,14 @@ def play_all(inquiry: Inquiry, wanted: Wanted) -> Inquiry:
     from dashpot.grammar.report import from_fault
     from dashpot.model.fault import SpecError
 
-    try:
-        return evolve(inquiry, acted=tuple(_play(wanted.program, s) for s in wanted.scenarios))
-    except SpecError as fault:
-        return evolve(inquiry, wrong=(from_fault(fault),))
+    acted: list[Acted] = []
+    wrong: dict[Message, None] = {}
+    for scenario in wanted.scenarios:
+        try:
+            acted.append(_play(wanted.program, scenario))
+        except SpecError as fault:
+            wrong[from_fault(fault, scenario.span)] = None
+    return evolve(inquiry, acted=tuple(acted), wrong=tuple(wrong))
 
 
 def _play(program: Program, scenario: Scenario) -> Acted:

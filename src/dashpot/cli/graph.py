@@ -48,7 +48,9 @@ class Seen:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
     parser.add_argument("file", metavar="FILE", help="a .loop file")
-    parser.add_argument("check", metavar="CHECK", nargs="?", help="the check to explore (default: that of the run, or the only one)")
+    parser.add_argument(
+        "check", metavar="CHECK", nargs="?", help="the check to explore (default: that of the run, or the only one)"
+    )
     parser.add_argument(
         "--view", metavar="EXPR", action="append", default=[], help="what tells boxes apart; may be repeated"
     )
@@ -90,9 +92,7 @@ def _format(target: Path) -> None:
         raise Problem(WRONG, f"'{target}' names no format", f"end it in .{', .'.join(FORMATS)}")
 
 
-def _explored(
-    program: Program, check: Check, asked: tuple[Asked, ...], args: argparse.Namespace
-) -> Seen:
+def _explored(program: Program, check: Check, asked: tuple[Asked, ...], args: argparse.Namespace) -> Seen:
     from dashpot.checker.budget import Budget, Phase
     from dashpot.checker.live import LIVE
     from dashpot.checker.search import breadth_first
