@@ -17,6 +17,7 @@ from dashpot.model.interpret import evaluate, reads
 from dashpot.model.span import Span
 from dashpot.model.system import Label, Obligation, System
 
+WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
 SHOWN = 8
 """How many bindings, steps or states one list of a story names before it says "and N more"."""
 
@@ -242,7 +243,8 @@ def _why_loop(system: System, trace: Trace, kind: str) -> tuple[str, ...]:
         for index in enabled(system, trace.states[state]):
             label = system.updates[index].label
             if label.role != "step" or not label.fair:
-                optional[step_name(label)] = None
+                if not _idle(label):
+                    optional[step_name(label)] = None
             elif fairness(label) not in taken:
                 on.setdefault(fairness(label), set()).add(state)
                 names.setdefault(fairness(label), step_name(label))
@@ -266,7 +268,7 @@ def _why_stuck(system: System, values: Sequence[int]) -> tuple[str, ...]:
     """What is still possible in the last state, and who waits without being woken."""
     left = [system.updates[i].label for i in enabled(system, values)]
     fair = dict.fromkeys(step_name(label) for label in left if label.role == "step")
-    optional = dict.fromkeys(step_name(label) for label in left if label.role != "step")
+    optional = dict.fromkeys(step_name(label) for label in left if label.role != "step" and not _idle(label))
     lines = []
     if fair:
         lines.append(f"Steps that are still possible change nothing in the store: {_listed(list(fair))}.")
@@ -278,6 +280,11 @@ def _why_stuck(system: System, values: Sequence[int]) -> tuple[str, ...]:
     if optional:
         lines.append(f"Only steps that need not happen could change that: {_listed(list(optional))}.")
     return tuple(lines)
+
+
+def _idle(label: Label) -> bool:
+    """A write that is possible and leaves the store as it is, such as the delete of what terminates already."""
+    return label.verb in WRITES and not label.changes
 
 
 def asleep(system: System, actor: str, values: Sequence[int]) -> bool:

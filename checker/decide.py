@@ -306,7 +306,8 @@ def _never_fired(space: Space) -> tuple[str, ...]:
 def _unsafe(space: Space, goal: Goal, at: int) -> Violated:
     trace = space.path(at)
     goal = _same(space, goal, trace)
-    message = f"{goal.property} does not hold here"
+    number = len(trace.steps)
+    message = f"after step {number} it does not hold" if number else "it does not hold at the start"
     return Violated("safety", len(trace.steps), trace, goal=goal, about=(goal.about, ""), message=message)
 
 

@@ -163,8 +163,8 @@ def merged(schema: Schema, kind: str, leaves: dict[str, Node], steps: Steps, val
     """What a strategic patch makes of a value for the field at `steps`: list maps are merged by their key."""
     if len(steps) == 1 and isinstance(value, Record):
         return Record({n: merged(schema, kind, leaves, (*steps, n), v) for n, v in value.fields.items()})
-    ty = schema.field_type(kind, dotted(steps)) if steps[0] in ("spec", "status") and len(steps) == 2 else None
-    if not isinstance(ty, t.ListOf) or ty.key is None or not isinstance(value, Items):
+    ty = list_map(schema, kind, dotted(steps)) if len(steps) == 2 else None
+    if ty is None or ty.key is None or not isinstance(value, Items):
         return value
     g = schema.finite.g
     now = schema.finite.load(ty, dotted(steps), leaves.__getitem__)
@@ -182,6 +182,13 @@ def merged(schema: Schema, kind: str, leaves: dict[str, Node], steps: Steps, val
         kept.append((inside, after))
     kept += [(g.and_(there, g.not_(known[k])), new) for k, (there, new) in enumerate(given)]
     return Items(kept, [g.const(i) for i in range(len(kept))])
+
+
+def list_map(schema: Schema, kind: str, path: str) -> t.ListOf | None:
+    """The type of the field at a dotted path, if it is a list map: a list whose entries have a key."""
+    head, *rest = path.split(".")
+    ty = schema.field_type(kind, path) if head in ("spec", "status") and len(rest) == 1 else None
+    return ty if isinstance(ty, t.ListOf) and ty.key is not None else None
 
 
 def dotted(steps: Steps) -> str:

@@ -14,7 +14,7 @@ from dashpot.model.kernel.fields import differing
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import GRACE_OVER
 from dashpot.model.kernel.terms import Env
-from dashpot.model.kernel.values import Maybe, Object
+from dashpot.model.kernel.values import Items, Maybe, Object
 from dashpot.model.kernel.world import World, Write, Writer
 from dashpot.model.program import Admission
 from dashpot.model.span import Span
@@ -33,6 +33,7 @@ class Draft:
     writer: Writer
     fields: list[str]
     now: set[str] = field(factory=set)  # fields set to now(), which is a change even at age 0
+    said: dict[str, Items] = field(factory=dict)  # what an apply says of list maps, by path
 
     def copy(self, world: World) -> Object:
         incarnation = self.leaves.get("incarnation", world.g.const(0))

@@ -7,6 +7,7 @@ node that says whether it is in, and the value it then has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 from attrs import define
@@ -182,31 +183,6 @@ def choices(g: Graph, value: Object | OneOf) -> list[tuple[Node, Object]]:
     return value.choices if isinstance(value, OneOf) else [(g.true, value)]
 
 
-def positions(g: Graph, items: Items) -> list[Node]:
-    """Where each item stands in its list: how many items inside come before it, ties in the order given."""
-    ranks = items.ranks
-    if ranks is None or all(a.hi < b.lo for a, b in zip(ranks, ranks[1:], strict=False)):
-        out, at = [], g.const(0)
-        for inside, _ in items.items:
-            out.append(at)
-            at = g.add(at, inside)
-        return out
-    found = []
-    for i in range(len(ranks)):
-        before = [
-            g.and_(inside, g.le(ranks[j], ranks[i]) if j < i else g.lt(ranks[j], ranks[i]))
-            for j, (inside, _) in enumerate(items.items)
-            if j != i
-        ]
-        found.append(g.sum(before))
-    return found
-
-
-def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
-    """Read leaves of a copy kept as a mapping."""
-    return row.__getitem__
-
-
 def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
     """Read leaves of a copy kept as a mapping."""
     return row.__getitem__
@@ -215,7 +191,7 @@ def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
 def positions(g: Graph, items: Items) -> list[Node]:
     """The place of each item among those inside, by rank; ties go by the order in which the items are written."""
     ranks = items.ranks
-    if ranks is None or all(a.hi <= b.lo for a, b in zip(ranks, ranks[1:], strict=False)):
+    if ranks is None or all(a.hi <= b.lo for a, b in pairwise(ranks)):
         before, out = g.const(0), []
         for inside, _ in items.items:
             out.append(before)

@@ -10,7 +10,7 @@ from dashpot.model.core import Node
 from dashpot.model.expr import Assignment
 from dashpot.model.kernel import incarnations, lost, ownership
 from dashpot.model.kernel.equality import contains, equal
-from dashpot.model.kernel.fields import assign, dotted, merged
+from dashpot.model.kernel.fields import assign, dotted, list_map, merged
 from dashpot.model.kernel.folds import only
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Path
@@ -172,7 +172,9 @@ def _fill(
     if not path.branch(world.g.and_(*[ok for _, _, ok in values])):
         return False
     for f, value, _ in values:
-        if call.dialect == "strategic":
+        if call.verb == "apply" and list_map(world.schema, draft.kind, dotted(f.path)):
+            draft.said[dotted(f.path)] = value if isinstance(value, Items) else Items([])
+        if call.dialect == "strategic" or dotted(f.path) in draft.said:
             value = merged(world.schema, draft.kind, draft.leaves, f.path, value)
         outside = _outside(world, draft, f, value)
         overflow = assign(terms, draft.kind, draft.leaves, f.path, value, env)
@@ -286,8 +288,9 @@ def _change(
         return UNDEFINED, None
     if not call.guard and (call.verb == "patch" or call.force):
         lost.watch(world, path, writer, call, draft, copy, env)
-    ownership.updated(world, path, draft, writer)
     outcome = submit(world, path, draft, call.span)
+    if outcome == "ok":
+        ownership.updated(world, path, draft, writer)
     return outcome, draft.copy(world)
 
 
@@ -362,9 +365,13 @@ def _apply(
     draft = draft_of(world, path, "apply", copy, writer)
     if not _fill(world, path, terms, draft, call.fields, env, call):
         return UNDEFINED, None
-    if not ownership.applied(world, path, draft, call, writer):
+    changes = ownership.applied(world, path, draft, call, writer)
+    if changes is None:
         return "Conflict", None
-    return submit(world, path, draft, call.span), draft.copy(world)
+    outcome = submit(world, path, draft, call.span)
+    for cell, owned in changes if outcome == "ok" else []:
+        path.set(cell, owned)
+    return outcome, draft.copy(world)
 
 
 # ---------------------------------------------------------------------- delete, evict

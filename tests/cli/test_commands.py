@@ -115,8 +115,11 @@ def test_a_scope_is_overruled_only_by_what_fits(here: Path, capsys: pytest.Captu
 
 def test_runs_that_cannot_be_kept_are_a_failure_outside(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / ".dashpot").write_text("in the way")
-    status, _, err = answer(capsys, "check", "twins.loop")
+    status, out, err = answer(capsys, "check", "twins.loop")
     assert status == OUTSIDE and "cannot keep the run" in err
+    assert "never_more  ✗ violated      6  –    expected ✓" in out, "the answer is not lost"
+    status, out, err = answer(capsys, "sim", "twins.loop", "patient", "--set", "FIXED=false")
+    assert status == OUTSIDE and "cannot keep the run" in err and "never_more" in out and "explain" not in out
 
 
 def test_a_damaged_run_is_no_traceback(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

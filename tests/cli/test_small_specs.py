@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from dashpot import cli
 from dashpot.cli.problem import HOLDS, UNKNOWN, WRONG
 
 QUIET = "controller C for A { reconcile a { update a.spec { n: 1 } on Conflict { requeue } } }\n"
+Ask = Callable[..., tuple[int, str, str]]
+"""Writes a spec, calls a command (`check`) and gives status, output and errors."""
+
 KINDS = "resource A { spec { n: 0..1 = 0 } }\nresource B { spec { n: 0..1 = 0 } }\n"
 
 
 @pytest.fixture
-def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     monkeypatch.chdir(tmp_path)
 
     def ask(text: str, *words: str) -> tuple[int, str, str]:
@@ -27,7 +31,7 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return ask
 
 
-def test_null_takes_an_entry_out_of_a_map_over_names(answer) -> None:  # type: ignore[no-untyped-def]
+def test_null_takes_an_entry_out_of_a_map_over_names(answer: Ask) -> None:
     for write in (
         'patch a.spec { m["s"]: null } on NotFound { return }',
         'update a.spec { m["s"]: null } on Conflict { requeue }',
@@ -48,7 +52,7 @@ check small {{
         assert status == HOLDS, out + err
 
 
-def test_a_map_that_has_all_keys_loses_none(answer) -> None:  # type: ignore[no-untyped-def]
+def test_a_map_that_has_all_keys_loses_none(answer: Ask) -> None:
     text = """enum K { x, y }
 resource A { spec { m: map[K]0..2 = {} } }
 environment U { action set(a: A) at most 2 { patch a.spec { m[K.x]: null } } }
@@ -57,7 +61,7 @@ environment U { action set(a: A) at most 2 { patch a.spec { m[K.x]: null } } }
     assert status == WRONG and "D201" in err and "but the value is null" in err
 
 
-def test_an_expectation_of_a_kind_that_does_not_occur_is_undecided(answer) -> None:  # type: ignore[no-untyped-def]
+def test_an_expectation_of_a_kind_that_does_not_occur_is_undecided(answer: Ask) -> None:
     head = (
         KINDS
         + QUIET
@@ -72,7 +76,7 @@ def test_an_expectation_of_a_kind_that_does_not_occur_is_undecided(answer) -> No
     assert document["files"][0]["checks"][0]["absent"] == ["p", "q"]
 
 
-def test_what_is_waived_cannot_be_expected(answer) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_waived_cannot_be_expected(answer: Ask) -> None:
     text = KINDS + QUIET + 'check small { run C\n given A one { }\n waive hot_loop "x"\n expect hot_loop }\n'
     status, out, _ = answer(text)
     assert status == UNKNOWN and "the check waives it" in out
@@ -87,7 +91,7 @@ def test_what_is_waived_cannot_be_expected(answer) -> None:  # type: ignore[no-u
         ("relist B for C: 1", "`relist` hits B in a cache, and C never reads that kind.", "name A"),
     ],
 )
-def test_a_fault_has_to_hit_something(answer, fault: str, text: str, fix: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_fault_has_to_hit_something(answer: Ask, fault: str, text: str, fix: str) -> None:
     other = QUIET.replace("controller C", "controller D")
     status, _, err = answer(
         KINDS + QUIET + other + f"check small {{ run C\n faults {{ {fault} }}\n given A one {{ }} }}\n"
@@ -96,7 +100,7 @@ def test_a_fault_has_to_hit_something(answer, fault: str, text: str, fix: str) -
     assert f"faults {{ {fault} }}" in err, "the line is shown"
 
 
-def test_errors_in_used_files_are_shown_with_their_lines(answer, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_errors_in_used_files_are_shown_with_their_lines(answer: Ask, tmp_path: Path) -> None:
     (tmp_path / "lib.loop").write_text("resource X { spec { n: 0..Y = 0 } }\n")
     status, _, err = answer("use lib (X)\n")
     assert status == WRONG and "lib.loop:1:27" in err and "   1 | resource X { spec { n: 0..Y = 0 } }" in err
@@ -105,7 +109,7 @@ def test_errors_in_used_files_are_shown_with_their_lines(answer, tmp_path: Path)
     assert status == WRONG and "   1 | resource X { spec { n: 0..1 = } }" in err
 
 
-def test_errors_of_the_world_point_at_the_check(answer) -> None:  # type: ignore[no-untyped-def]
+def test_errors_of_the_world_point_at_the_check(answer: Ask) -> None:
     """Also what the kernel cannot place is shown at a line, as a sentence, with a fix."""
     text = "resource A { spec { n: 0..1 = 0 } }\nresource P { spec { x: Name? } }\n"
     text += (

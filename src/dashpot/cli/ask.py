@@ -58,12 +58,14 @@ class Asker:
     """Runs checks and scenarios under the options of the command line.
 
     interrupted  Ctrl-C was pressed: what comes after is not run
+    trouble      why a run could not be kept; the search is not thrown away for that
     """
 
     def __init__(self, args: argparse.Namespace, whole: bool) -> None:
         self._args = args
         self._whole = whole
         self.interrupted = False
+        self.trouble: Problem | None = None
 
     def ask(self, inquiry: Inquiry, wanted: Wanted, listener: Listener) -> Inquiry:
         """The file with all its results; what cannot be made finite gets a message, and the rest goes on."""
@@ -149,18 +151,24 @@ class Asker:
         if not isinstance(result.verdict, Violated):
             return
         kept = keep(file, program, system, result.verdict, result.property, checked.check.name, self._args)
-        checked.runs[result.property] = kept.id
+        self.trouble = self.trouble or kept.trouble
+        if kept.id:
+            checked.runs[result.property] = kept.id
         checked.tales[result.property] = kept.sentence
         checked.flows[result.property] = kept.flow
 
 
 @frozen
 class Kept:
-    """A saved run: its short id, its story in one sentence, its steps as (place, what happens)."""
+    """A saved run: its short id, its story in one sentence, its steps as (place, what happens).
+
+    trouble  why it could not be saved; then there is no id
+    """
 
     id: str
     sentence: str
     flow: tuple[tuple[Span, str], ...]
+    trouble: Problem | None = None
 
 
 def keep(
@@ -174,11 +182,13 @@ def keep(
     told = story(system, violated, sources, property=property)
     text = sources.get(file) or Path(file).read_text(encoding="utf-8")
     found = run_of(system, violated, told, spec=file, text=text, check=check, seed=args.seed, settings=args.set)
+    ident, trouble = "", None
     try:
         ident = save(found)
     except RunError as error:
-        raise Problem(OUTSIDE, str(error)) from None
-    return Kept(ident, told.sentence, tuple((s.span, label) for s, label in zip(told.steps, found.labels, strict=True)))
+        trouble = Problem(OUTSIDE, str(error), "the answer stands, but `dashpot explain` cannot tell it")
+    flow = tuple((s.span, label) for s, label in zip(told.steps, found.labels, strict=True))
+    return Kept(ident, told.sentence, flow, trouble)
 
 
 def budgets(program: Program, check: Check) -> tuple[Fault, ...]:

@@ -13,6 +13,7 @@ from dashpot.cli.parser import add_set, positive, seconds, size
 from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, worst
 
 if TYPE_CHECKING:
+    from dashpot.cli.ask import Asker
     from dashpot.cli.inquiry import Acted, Checked, Inquiry
     from dashpot.cli.targets import Wanted
 
@@ -72,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
     wanted = dict(zip([f for f, _ in good], chosen([p for _, p in good], names), strict=True))
     if args.list:
         return _list(wanted, loaded)
-    inquiries, interrupted = _explore(loaded, wanted, args, whole=not names)
-    status = worst([*(i.status for i in inquiries), UNKNOWN if interrupted else HOLDS])
+    inquiries, asker = _explore(loaded, wanted, args, whole=not names)
+    outside = asker.trouble.status if asker.trouble is not None else HOLDS
+    status = worst([*(i.status for i in inquiries), UNKNOWN if asker.interrupted else HOLDS, outside])
     _write_files(args, inquiries)
     if args.output == "json":
         from dashpot.cli.answer import to_json
@@ -84,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _explore(
     loaded: list[Inquiry], wanted: dict[str, Wanted], args: argparse.Namespace, whole: bool
-) -> tuple[list[Inquiry], bool]:
-    """All files taken through the checker, and whether Ctrl-C ended that early."""
+) -> tuple[list[Inquiry], Asker]:
+    """All files taken through the checker, and what else there is to say: Ctrl-C, runs that could not be kept."""
     from dashpot.cli.ask import Asker
+    from dashpot.cli.speech import tell
 
     asker = Asker(args, whole)
     text = args.output == "text"
@@ -103,7 +106,9 @@ def _explore(
         console.err("interrupted: what was found is kept, the rest is unknown")
     if text and not args.quiet:
         _sum_up(inquiries)
-    return inquiries, asker.interrupted
+    if asker.trouble is not None:
+        tell(asker.trouble)
+    return inquiries, asker
 
 
 def _sum_up(inquiries: list[Inquiry]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dashpot.cli import console
 from dashpot.cli.parser import add_set, positive
-from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED
+from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, Problem
 from dashpot.cli.progress import Ticker
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ def run(args: argparse.Namespace) -> int:
         console.out(json.dumps(_document(args, check, done, lines), indent=2, ensure_ascii=False))
     else:
         _print(args, program, check, done, lines)
+    troubles = [line.trouble for line in lines if line.trouble is not None]
+    if troubles:
+        raise troubles[0]
     if any(not line.fine for line in lines):
         return VIOLATED
     return HOLDS if done.walks == args.walks else UNKNOWN
@@ -81,6 +84,7 @@ class Line:
     sentence: str
     said: str
     fine: bool
+    trouble: Problem | None = None
 
 
 def _line(args: argparse.Namespace, program: Program, check: Check, done: Simulation, found: Found) -> Line:
@@ -96,7 +100,7 @@ def _line(args: argparse.Namespace, program: Program, check: Check, done: Simula
         said, fine = "not judged", True
     else:
         said, fine = "unexpected ✗" if expect is None else "expected to hold ✗", False
-    return Line(found, kept.id, kept.sentence, said, fine)
+    return Line(found, kept.id or "–", kept.sentence, said, fine, kept.trouble)
 
 
 def _print(args: argparse.Namespace, program: Program, check: Check, done: Simulation, lines: list[Line]) -> None:
@@ -123,7 +127,8 @@ def _print(args: argparse.Namespace, program: Program, check: Check, done: Simul
         console.out(f"  bound hit:  {what}: {console.plural(count, 'walk')} ended there")
     for one in lines:
         if not one.fine:
-            console.out(f"\n  {one.found.property}: {one.sentence}\n  Told by: dashpot explain {one.run}")
+            told = "" if one.trouble else f"\n  Told by: dashpot explain {one.run}"
+            console.out(f"\n  {one.found.property}: {one.sentence}{told}")
 
 
 def _table(lines: list[Line]) -> list[str]:
