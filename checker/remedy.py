@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from dashpot.checker.blame import asleep, enabled, step_name
+from dashpot.checker.blame import WRITES, asleep, enabled, step_name
 from dashpot.checker.scene import ZEROS, Scene, Stage, compared
 from dashpot.checker.verdict import Violated
 from dashpot.model.system import Label
 
-WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
 COLLECTED = ("foregroundDeletion", "orphan")
 """Finalizers that the garbage collector takes."""
 
@@ -92,7 +91,7 @@ def _wrong_uid(facts: Facts) -> Iterator[str]:
 
 
 def _hot_loop(facts: Facts) -> Iterator[str]:
-    known = [*_collected(facts), *_fight(facts), *_stale_write(facts)]
+    known = [*_collected(facts), *_remade(facts), *_fight(facts), *_stale_write(facts)]
     yield from known or _same_write(facts)
 
 
@@ -106,6 +105,20 @@ def _collected(facts: Facts) -> Iterator[str]:
             f"{made.actor} makes {made.object} for an owner that terminates or is gone, so it is collected again: "
             "create only for an owner that is there and has no deletionTimestamp."
         )
+
+
+def _remade(facts: Facts) -> Iterator[str]:
+    """One actor takes away what another makes again."""
+    turn = facts.labels[facts.violated.trace.loop or 0 :]
+    makers = {label.object.split(" ")[0]: label.actor for label in turn if label.verb == "create"}
+    for label in turn:
+        maker = makers.get(label.object.split(" ")[0], label.actor)
+        if label.verb in ("delete", "evict") and label.role == "step" and maker != label.actor:
+            yield (
+                f"{label.actor} takes away {label.object}, and {maker} makes another, for ever: let {label.actor} ask "
+                "first whether the next one would fare better, by what decides that (quota, room, the same rule)."
+            )
+            return
 
 
 def _same_write(facts: Facts) -> Iterator[str]:
@@ -313,7 +326,7 @@ def _dropped(facts: Facts) -> Iterator[str]:
 _BY_KIND: dict[str, tuple[Callable[[Facts], Iterator[str]], ...]] = {
     "safety": (_stale_write, _cut_off, _outdated),
     "stuck": (_panics, _dropped, _unwoken, _cut_off, _stale_write),
-    "trapped": (_fight, _stale_write, _same_again),
-    "loop": (_fight, _stale_write, _same_again),
+    "trapped": (_remade, _fight, _stale_write, _same_again),
+    "loop": (_remade, _fight, _stale_write, _same_again),
 }
 """The rules that may explain each kind of violation, the likeliest first."""

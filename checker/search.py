@@ -156,7 +156,7 @@ class Breadth:
             found = successors(states[i])
             transitions += len(found)
             if canon is not None:
-                found = map(canon, found)  # type: ignore[assignment]
+                found = [state if state in seen else canon(state) for state in found]
             for state in found:
                 if state not in seen:
                     add(state)
@@ -179,7 +179,8 @@ class Breadth:
             found = successors(states[i])
             hits = found[1::2]
             if canon is not None:
-                hits = [canon(state) for state in hits]
+                # What is known is a representative, and so its own.
+                hits = [state if state in index else canon(state) for state in hits]
             for state in hits:
                 if state not in index:
                     index[state] = len(states)

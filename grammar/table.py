@@ -65,25 +65,19 @@ def dump(parser: Lark) -> str:
     return json.dumps(content, separators=(",", ":"), sort_keys=True, ensure_ascii=True) + "\n"
 
 
-def _numbers(value: Any) -> Any:
+def _numbered(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
     """JSON knows string keys only; Lark's states and memo entries are numbered."""
-    if isinstance(value, dict):
-        return {int(k) if k.isdigit() else k: _numbers(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_numbers(v) for v in value]
-    return value
+    return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 
 def restore(text: str) -> Lark | None:
     """The parser of a dumped table; None if it belongs to another grammar or Lark, or is damaged."""
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_numbered)
         if content["key"] != key():
             return None
         loader: Any = Lark._load_from_dict  # Lark leaves it without types
-        found: Lark = loader(
-            _numbers(content["data"]), _numbers(content["memo"]), postlex=Newlines(), propagate_positions=True
-        )
+        found: Lark = loader(content["data"], content["memo"], postlex=Newlines(), propagate_positions=True)
         return found
     except Exception:  # whatever a damaged file does to Lark's loader: the grammar is still there
         return None

@@ -104,7 +104,11 @@ def aim(tree: Rule, scope: Scope) -> tuple[str, str | None, str | None] | None:
 
 
 def runs(tree: Rule, scope: Scope) -> tuple[str, ...]:
-    """The actors of a `run`: a name is an actor or a module, which stands for all its actors."""
+    """The actors of a `run`: a name is an actor or a module.
+
+    A module stands for its controllers, processes and admission hooks. What need not happen is asked for by name: an
+    environment brings accidents and users of its own.
+    """
     found: dict[str, None] = {}
     for part in parts(tree):
         assert not isinstance(part, Token)
@@ -112,9 +116,12 @@ def runs(tree: Rule, scope: Scope) -> tuple[str, ...]:
         visible = scope.module.visible.get(name)
         module = scope.universe.modules.get(name)
         if module is not None and (visible is None or visible.what != "actor"):
-            actors = [d.name for d in module.own.values() if d.what == "actor"]
+            there = [d for d in module.own.values() if d.what == "actor"]
+            actors = [d.name for d in there if d.tree.data != "environment"]
             if not actors:
-                scope.error("D108", part, f"The module {name} declares no actor.", "name another")
+                text = f"The module {name} declares no controller, process or admission hook."
+                names = " or ".join(f"`{name}.{d.name}`" for d in there)
+                scope.error("D108", part, text, f"name its environment: {names}" if there else "name another")
             found.update(dict.fromkeys(actors))
             continue
         one = actor(part, name, scope)

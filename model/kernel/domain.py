@@ -173,6 +173,7 @@ class Finite:
     # ------------------------------------------------------------------ leaves
     def leaves(self, ty: t.Type, path: str, span: Span = NOWHERE) -> Iterator[Leaf]:
         """How a value of type `ty` at `path` lies in bounded integers."""
+        ty = kept_as(ty)
         limits = self.scalar_range(ty, span)
         if limits is not None:
             ranked = isinstance(ty, t.Generation)
@@ -250,6 +251,7 @@ class Finite:
     def load(self, ty: t.Type, path: str, read: Callable[[str], Node]) -> Value:
         """The value of type `ty` whose leaves `read` gives."""
         g = self.g
+        ty = kept_as(ty)
         limits = self.scalar_range(ty)
         if limits is not None:
             return Scalar(read(path), ty)
@@ -313,6 +315,7 @@ class Finite:
 
     def _store(self, ty: t.Type, path: str, value: Value, out: dict[str, Node]) -> Node:
         g = self.g
+        ty = kept_as(ty)
         limits = self.scalar_range(ty)
         if limits is not None:
             return self._store_scalar(limits, path, value, out)
@@ -428,6 +431,12 @@ class Finite:
                 return int(text)
             case _:
                 return self.name(text)
+
+
+def kept_as(ty: t.Type) -> t.Type:
+    """A uid is kept as a reference to the object that it is of, null until it is set."""
+    uid = isinstance(ty, t.Uid) or (isinstance(ty, t.Optional) and isinstance(ty.inner, t.Uid))
+    return t.Optional(t.OwnerRef()) if uid else ty
 
 
 def total(key: t.Type) -> bool:

@@ -137,7 +137,7 @@ Changes = list[tuple[int, Node]]
 
 
 def applied(world: World, path: Path, draft: Draft, call: Call, writer: Writer) -> Changes | None:
-    """Apply's rules on a filled draft: who owns what once it is stored; None is a conflict. What goes leaves its default."""
+    """Who owns what once a filled draft is stored; None is a conflict. What is given up leaves its default behind."""
     from dashpot.model.kernel.verbs import new_leaves
 
     g = world.g

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from dashpot.model import types as t
 from dashpot.model.automaton import Assign
 from dashpot.model.core import Node
+from dashpot.model.kernel.equality import equal
 from dashpot.model.kernel.fields import differing
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import GRACE_OVER
 from dashpot.model.kernel.terms import Env
-from dashpot.model.kernel.values import Items, Maybe, Object
+from dashpot.model.kernel.values import Items, Maybe, Object, Record
 from dashpot.model.kernel.world import World, Write, Writer
 from dashpot.model.program import Admission
 from dashpot.model.span import Span
@@ -165,6 +167,12 @@ def valid(world: World, path: Path, draft: Draft) -> bool:
             if path.branch(added):
                 path.detail.append("no new finalizers while it terminates")
                 return False
+    for side in ("spec", "status"):
+        for f in info.declared(side):
+            twice = _twice(world, draft, f"{side}.{f.name}", f.type)
+            if path.branch(twice, f.span):
+                path.detail.append(f"{side}.{f.name} has two entries of one key")
+                return False
     for rule in info.resource.rules:
         if rule.transition and old is None:
             continue
@@ -175,6 +183,17 @@ def valid(world: World, path: Path, draft: Draft) -> bool:
             path.detail.append(rule.message or "a rule denies it")
             return False
     return True
+
+
+def _twice(world: World, draft: Draft, path: str, ty: t.Type) -> Node:
+    """A list map in which two entries have the same key (x-kubernetes-list-type: map)."""
+    g, schema = world.g, world.schema
+    if not isinstance(ty, t.ListOf) or ty.key is None:
+        return g.false
+    items = schema.finite.load(ty, path, draft.leaves.__getitem__)
+    assert isinstance(items, Items)
+    keys = [(inside, v.fields[ty.key]) for inside, v in items.items if isinstance(v, Record)]
+    return g.or_(*[g.and_(i, j, equal(schema, a, b)) for n, (i, a) in enumerate(keys) for j, b in keys[:n]])
 
 
 def _selves(new: Object, old: Object | None) -> Env:

@@ -240,9 +240,10 @@ def _write(world: World, path: Path, writer: Writer, call: Call, env: Env) -> An
     generated = copy.slot not in schema.info(copy.kind).fixed
     if not path.branch(g.and_(present, same) if generated else present):
         return Answer("NotFound", None, name)
-    conditional = call.guard or (call.verb == "update" and not call.force)
+    # A Binding carries the uid of the pod that was read (kube-scheduler's default binder sets it).
+    conditional = call.guard or call.verb == "bind" or (call.verb == "update" and not call.force)
     if conditional:
-        held = same if call.guard == "same" else g.and_(same, copy.current)
+        held = same if call.guard == "same" or call.verb == "bind" else g.and_(same, copy.current)
         if not path.branch(held):
             return Answer("Conflict", None, name)
     before = len(path.obligations)
@@ -252,6 +253,8 @@ def _write(world: World, path: Path, writer: Writer, call: Call, env: Env) -> An
     outcome, stored = _do(world, path, writer, call, env, terms, copy)
     if outcome != "ok":  # a write that is refused lands nowhere and loses nothing
         path.obligations[before:] = [o for o in path.obligations[before:] if o.property == BOUND]
+    elif not path.commits:  # one that changes nothing lands nowhere, but may keep another's value from coming back
+        path.obligations[before:] = [o for o in path.obligations[before:] if o.property != "wrong_uid"]
     return Answer(outcome, stored if outcome == "ok" else None, name)
 
 

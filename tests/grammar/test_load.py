@@ -102,7 +102,7 @@ def test_actors_and_constants_of_other_modules_give_way(tmp_path: Path) -> None:
     )
     text = (
         "use shared (Site)\nconst MAX = 1\nenvironment Users { action go(s: Site) { delete s } }\n"
-        "check mine {\n  run Users, shared.Users, shared\n  scope { MAX: 2, shared.MAX: 1 }\n}\n"
+        "check mine {\n  run Users, shared.Users\n  scope { MAX: 2, shared.MAX: 1 }\n}\n"
     )
     program = load_text(text, folder=tmp_path)
     assert [c.name for c in program.constants] == ["shared.MAX", "MAX"]
@@ -346,3 +346,27 @@ def test_spans_lie_in_the_text() -> None:
     for check in program.checks:
         first = sources[check.span.file].split("\n")[check.span.line - 1]
         assert re.match(rf"check {check.name}\b", first[check.span.column - 1 :])
+
+
+def test_a_module_in_a_run_stands_for_what_it_does_not_for_what_may_happen() -> None:
+    """Environments bring accidents and users: a check names them."""
+
+    def run(words: str) -> tuple[str, ...]:
+        return load_text(f"use kubernetes.core (Pod)\ncheck c {{ run {words} }}\n").checks[-1].run
+
+    assert run("kubernetes.kubelet") == ("Kubelet",)
+    assert run("kubernetes.kubelet, kubernetes.kubelet.Containers") == ("Kubelet", "Containers")
+    assert run("kubernetes.quota") == ("QuotaGate", "QuotaController")
+    assert run("kubernetes.hands") == ("Drain",)
+    with pytest.raises(SpecRejected, match="declares no controller, process or admission hook"):
+        run("kubernetes.core")
+
+
+def test_what_is_rejected_carries_the_texts_that_were_read(tmp_path: Path) -> None:
+    (tmp_path / "lib.loop").write_text("resource X { spec { n: 0..Y = 0 } }\n")
+    text = "use lib (X)\nuse kubernetes.core (Pod)\n"
+    with pytest.raises(SpecRejected) as caught:
+        load_text(text, str(tmp_path / "a.loop"), tmp_path)
+    sources = caught.value.sources
+    assert sources[str(tmp_path / "a.loop")] == text and "0..Y" in sources[caught.value.messages[0].span.file]
+    assert sources["kubernetes/core.loop"].startswith("//")

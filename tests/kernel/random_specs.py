@@ -22,7 +22,7 @@ resource Note {
 
 
 class Body:
-    """One body under construction: what is in scope, and how deep it may still go."""
+    """One body under construction, and what is in scope in it."""
 
     def __init__(self, draw: Draw, me: str, memory: bool, live: bool) -> None:
         self.draw = draw
@@ -133,7 +133,7 @@ class Body:
             return f"for {name} in {over} {{ {test + '{ ' + call + ' }' if test else call} }}"
         name = self.name()
         self.numbers.append(name)
-        call = self.statement(0)
+        call = self.block(0, 1)
         self.numbers.remove(name)
         return f"for {name} in {self.one('0..1', f'1..{self.small()}')} {{ {call} }}"
 
@@ -189,7 +189,7 @@ controller {name} for Box{when} {{
                 "; action three(n: Note) at most 1 { delete n }") + " }\n"  # fmt: skip
     faults = one("", "", "crash: 1", "drop: 1", "relist: 1", "stale_restart: 1", "timeout: 1", "pause: 1", "down: 1", "partition: 1")
     text += f"""
-property p1 for b in Box = always {body.test().replace("x.", "b.") if False else "b.status.seen <= b.spec.n || b.spec.on"}
+property p1 for b in Box = always b.status.seen <= b.spec.n || b.spec.on
 property p2 for b in Box = converges to b.status.seen == b.spec.n
 property p3 = sometimes Note.exists(q, q.owner != null)
 property p4 for b in Box = monotone b.status.seen

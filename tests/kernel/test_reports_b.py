@@ -1,9 +1,14 @@
-"""Reports from specs of public bugs: finalizers by any way, moments inside values, filters at delivery, resync."""
+"""Reports from specs of public bugs: finalizers by any way, moments inside values, filters at delivery, advice."""
 
 from __future__ import annotations
 
 import pytest
-from tests.kernel.probe import verdicts
+from tests.kernel.probe import asked, spec, verdicts
+
+from dashpot.checker import explore
+from dashpot.checker.story import story
+from dashpot.checker.verdict import Violated
+from dashpot.model.kernel.build import build
 
 MARKED = """
 fun mine(): Name = "kopf"
@@ -176,3 +181,37 @@ property back for b in Box = converges to b.status.n == 1
 check c { run C, U; scope { Box: 1, Part: 1 }; faults { }; resync on; given Box a { }; given Part p { owner: a } }
 """
     assert verdicts(text)["back"] == "holds"
+
+
+def advice(text: str, name: str) -> tuple[str, str]:
+    """What the story of a violation says of why nothing helps and of what would."""
+    program = spec(text)
+    check = asked(program)
+    found = next(r for r in explore.check(program, check).results if r.property == name)
+    assert isinstance(found.verdict, Violated)
+    told = story(build(program, check), found.verdict, {}, property=name)
+    return " ".join(told.why), " ".join(told.fix)
+
+
+def test_a_write_that_would_change_nothing_is_no_way_out() -> None:
+    """The second delete of a terminating object is possible, and pointless."""
+    text = """
+resource Box { spec { n: 0..1 } }
+environment U { action remove(b: Box) at most 2 { delete b } }
+check c { run U; scope { Box: 1 }; faults { }; given Box a { finalizers: ["held"] } }
+"""
+    why, _ = advice(text, "terminates")
+    assert "remove" not in why
+
+
+def test_who_takes_away_what_another_makes_again_is_told_so() -> None:
+    text = """
+resource Box { spec { n: 0..1 } }
+process Maker { action make() when Box.size() == 0 { create Box { name: "a" } on AlreadyExists { } } }
+process Sweeper { action sweep(b: Box) { delete b on NotFound { } } }
+property there = converges to Box.size() == 1
+check c { run Maker, Sweeper; scope { Box: 1 }; faults { } }
+"""
+    for name in ("there", "hot_loop"):
+        _, fix = advice(text, name)
+        assert "Sweeper takes away Box a, and Maker makes another" in fix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kernel.probe import verdicts
+from tests.kernel.probe import Probe, verdicts
 
 WOKEN = """
 resource Pod { }
@@ -132,3 +132,106 @@ check c { run C, U; scope { Box: 1 }; faults { }; given Box b { } }
 def test_an_update_by_force_sends_what_it_read_along(where: str, how: str, verdict: str) -> None:
     """m is written, n goes back to what it was when the object was read; the status is another subresource."""
     assert verdicts(ALONG.replace("WHERE", where).replace("HOW", how)).get("lost_update", "holds") == verdict
+
+
+def in_turn(*turns: tuple[str, str]) -> dict[str, str]:
+    """The box after each manager has made its call, in this order; "turn.0" → "true" where the first went well."""
+    managers: dict[str, str] = {}
+    for i, (who, call) in enumerate(turns):
+        managers[who] = (
+            managers.get(who, "")
+            + f"""
+  action turn{i}(l: Log) when l.status.step == {i} {{
+    let b = get live Box "b"
+    if b == null {{ return }}
+    {call} on Conflict {{ patch l.status {{ step: {i + 1} }}; return }}
+      on Invalid {{ patch l.status {{ step: {i + 1} }}; return }}
+    patch l.status {{ step: {i + 1}, ok{i}: true }}
+  }}"""
+        )
+    actors = "\n".join(f"process {who} {{{actions}\n}}" for who, actions in managers.items())
+    flags = "; ".join(f"ok{i}: bool" for i in range(len(turns)))
+    end = Probe(f"""
+struct Port {{ name: Name, num: 0..3 }}
+resource Log {{ status {{ step: 0..9; {flags} }} }}
+resource Box {{
+  spec {{ n: 0..3; m: 0..3; ports: []Port keyed name }}
+  rule self.spec.n != 3 else "three is too much"
+}}
+{actors}
+check c {{ run {", ".join(managers)}; scope {{ Log: 1, Box: 1 }}; given Log l {{ }}; given Box b {{ }} }}
+""").end()
+    found = {f"turn.{i}": end[f"Log[0].status.ok{i}"] for i in range(len(turns))}
+    return found | {k.removeprefix("Box[0]."): v for k, v in end.items() if k.startswith("Box[0].")}
+
+
+def port(name: str, num: int) -> str:
+    return f'{{ name: "{name}", num: {num} }}'
+
+
+def ports(*entries: str) -> str:
+    return f"apply b {{ spec.ports: [{', '.join(entries)}] }}"
+
+
+HTTP, GRPC = port("http", 1), port("grpc", 2)
+OTHER_HTTP = f"patch strategic b {{ spec.ports: [{port('http', 3)}] }}"
+BOTH = "apply b { spec.m: 2, spec.n: 2 }"
+SIZE, FIRST = "spec.ports.size", "spec.ports.0.num"
+TURNS = {
+    "entries of one list map have owners of their own": (
+        [("A", ports(HTTP)), ("B", ports(GRPC)), ("A", ports(HTTP))], "true", {SIZE: "2"},
+    ),
+    "an entry of another with another value is a conflict": (
+        [("A", ports(HTTP)), ("B", ports(port("http", 2)))], "false", {SIZE: "1", FIRST: "1"},
+    ),
+    "the same value is shared": ([("A", ports(HTTP)), ("B", ports(HTTP, GRPC))], "true", {SIZE: "2"}),
+    "what is given up goes, what others apply stays": (
+        [("A", ports(HTTP)), ("B", ports(GRPC)), ("A", ports())], "true", {SIZE: "1", FIRST: "2"},
+    ),
+    "what is shared stays until nobody applies it": (
+        [("A", ports(HTTP)), ("B", ports(HTTP)), ("A", ports())], "true", {SIZE: "1", FIRST: "1"},
+    ),
+    "and goes with the last": (
+        [("A", ports(HTTP)), ("B", ports(HTTP)), ("A", ports()), ("B", ports())], "true", {SIZE: "0"},
+    ),
+    "no list at all gives up its entries": (
+        [("A", ports(HTTP)), ("B", ports(GRPC)), ("A", "apply b { spec.m: 1 }")], "true", {SIZE: "1", FIRST: "2"},
+    ),
+    "force takes an entry over": (
+        [("A", ports(HTTP)), ("B", ports(port("http", 2)) + " force"), ("A", ports(HTTP))], "false", {FIRST: "2"},
+    ),
+    "one's own entry may change": (
+        [("A", ports(HTTP)), ("A", ports(port("http", 2)))], "true", {SIZE: "1", FIRST: "2"},
+    ),
+    "a patch takes over the entries that it changes": (
+        [("A", ports(HTTP, GRPC)), ("B", OTHER_HTTP), ("A", ports(HTTP))],
+        "false", {FIRST: "3"},
+    ),
+    "and leaves the others": (
+        [
+            ("A", ports(HTTP, GRPC)), ("B", OTHER_HTTP),
+            ("A", ports(port("http", 3), port("grpc", 1))),
+        ],
+        "true", {SIZE: "2", FIRST: "3"},
+    ),
+    "a conflict takes nothing": (
+        [("A", "apply b { spec.n: 1 }"), ("B", BOTH), ("A", "apply b { spec.n: 1, spec.m: 1 }")],
+        "true", {"spec.m": "1"},
+    ),
+    "what is invalid takes nothing": (
+        [("B", "apply b { spec.m: 0, spec.n: 3 }"), ("A", "apply b { spec.m: 1 }")], "true", {"spec.m": "1"},
+    ),
+    "an invalid patch takes nothing": (
+        [("A", "apply b { spec.m: 1 }"), ("B", "patch b { spec.m: 2, spec.n: 3 }"), ("A", "apply b { spec.m: 2 }")],
+        "true", {"spec.m": "2"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_owners_of_entries(name: str) -> None:
+    """As server-side apply has it: `listType=map` is owned by entry, and only what is stored has a new owner."""
+    turns, last, want = TURNS[name]
+    end = in_turn(*turns)
+    assert end[f"turn.{len(turns) - 1}"] == last
+    assert {path: end[path] for path in want} == want

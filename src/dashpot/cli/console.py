@@ -8,7 +8,22 @@ from typing import TextIO
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
-PLAIN = str.maketrans({"✓": "+", "✗": "x", "↻": "@", "–": "-", "…": "...", "→": "->", "·": "-", "×": "x", "—": "-", "╭": ",", "│": "|", "╰": "`"})
+PLAIN = str.maketrans(
+    {
+        "✓": "+",
+        "✗": "x",
+        "↻": "@",
+        "–": "-",
+        "…": "...",
+        "→": "->",
+        "·": "-",
+        "×": "x",
+        "—": "-",
+        "╭": ",",
+        "│": "|",
+        "╰": "`",
+    }
+)
 """Signs for terminals that cannot write the real ones."""
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-import tempfile
-import traceback
 
 from dashpot.cli import console
 
 
 def record(error: BaseException) -> None:
     """Says that this is our mistake, and where the details are kept for a report."""
+    import traceback
+
     text = "".join(traceback.format_exception(error))
     ident = _ident(error)
     path = _keep(ident, text)
@@ -23,12 +22,17 @@ def record(error: BaseException) -> None:
 
 def _ident(error: BaseException) -> str:
     # The same mistake gets the same id on every machine: the kind of error and where it came up, no paths.
+    import hashlib
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{os.path.basename(f.filename)}:{f.name}:{f.lineno}" for f in frames]
     return hashlib.sha256("\n".join([type(error).__name__, *places]).encode()).hexdigest()[:6]
 
 
 def _keep(ident: str, text: str) -> str | None:
+    import tempfile
+
     content = f"dashpot {_version()}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{text}"
     for folder in (os.path.join(".dashpot", "errors"), os.path.join(tempfile.gettempdir(), "dashpot-errors")):
         try:

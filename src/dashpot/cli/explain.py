@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,7 +104,9 @@ def _name(given: str, found: Run) -> str:
 
 def width() -> int:
     """Columns that a text may take: those of the terminal, at most WIDEST."""
-    return min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    from shutil import get_terminal_size
+
+    return min(get_terminal_size((100, 24)).columns, WIDEST)
 
 
 def _warn_if_changed(found: Run) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from dashpot.cli.problem import OUTSIDE, WRONG, Problem, nearest
@@ -85,6 +84,8 @@ def write_whole(path: str, text: str) -> None:
     if os.path.exists(target) and not os.path.isfile(target):
         _write_through(path, text)
         return
+    import tempfile
+
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".dashpot-")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dashpot.cli import console
 from dashpot.cli.parser import add_set, positive
@@ -35,8 +34,7 @@ EXAMPLE = """\
   dashpot graph web.loop small --view 'WebPart.size()' --focus f3a1 --radius 2"""
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """An explored world, the terms that tell its boxes apart, what colours them, what values are called."""
 
     space: Space

@@ -6,7 +6,6 @@ of its own names it, and counts the seconds.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -88,7 +87,9 @@ class Ticker:
     def _show(self, line: str) -> None:
         took_s = self._clock() - self._began_s
         if self._live:
-            columns = shutil.get_terminal_size((80, 24)).columns
+            from shutil import get_terminal_size
+
+            columns = get_terminal_size((80, 24)).columns
             self._draw("\r\033[K" + line[: max(columns - 1, 1)])
             self._due_s = self._began_s + took_s + REDRAW_S
         else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dashpot.cli import console
 from dashpot.cli.parser import add_set, positive
@@ -75,8 +74,7 @@ def run(args: argparse.Namespace) -> int:
     return HOLDS if done.walks == args.walks else UNKNOWN
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A property that walks broke: how often, its run, its story, and whether the check says so."""
 
     found: Found
