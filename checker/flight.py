@@ -72,6 +72,11 @@ def _listed(scenes: Sequence[Scene], labels: Sequence[Label], actor: str, kind: 
     queue = [_Open(u.key, u.title, ()) for u in _of(scenes[0], actor, kind)]
     for step, label in enumerate(labels):
         after = _of(scenes[step + 1], actor, kind)
+        if label.actor == actor and label.verb == "stale_restart":
+            for gone in queue:
+                yield gone.close(actor, step, "lost")
+            queue = _since(scenes, labels, actor, kind, step)
+            continue
         fresh = [u for u in after[-1:] if u.key in touched(scenes[step], scenes[step + 1], kind)]
         merged = bool(fresh and queue and queue[-1].key == fresh[0].key and len(after) <= len(queue))
         keep = len(after) - (1 if fresh and not merged else 0)
@@ -87,6 +92,22 @@ def _listed(scenes: Sequence[Scene], labels: Sequence[Label], actor: str, kind: 
             queue.append(_Open(late.key, late.title, (step,)))
     for left in queue:
         yield left.close(actor, None, "")
+
+
+def _since(scenes: Sequence[Scene], labels: Sequence[Label], actor: str, kind: str, restart: int) -> list[_Open]:
+    """What a restart against an API server that had stood still has yet to see: the changes since it stood still.
+
+    Several changes of one object may have been merged; only the last list entry of an object can be of several.
+    """
+    still = [i for i in range(restart) if labels[i].actor == actor and labels[i].verb == "freeze"]
+    after = _of(scenes[restart + 1], actor, kind)
+    opened = []
+    for position, late in enumerate(after):
+        made = [i for i in range(still[-1] if still else 0, restart) if late.key in touched(scenes[i], scenes[i + 1], kind)]
+        before = sum(other.key == late.key for other in after[:position])
+        last = not any(other.key == late.key for other in after[position + 1 :])
+        opened.append(_Open(late.key, late.title, tuple(made[before:] if last else made[before : before + 1])))
+    return opened
 
 
 def _of(scene: Scene, actor: str, kind: str) -> list[Undelivered]:

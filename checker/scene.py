@@ -13,15 +13,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from dashpot.model.core import Node
 from dashpot.model.interpret import reads
 from dashpot.model.system import Cell, System, Update
 
 Key: TypeAlias = tuple[str, int]
 """An object's place in the scope: (kind, slot); slot -1 for a kind that has no slots."""
 
-QUIET = frozenset({"present", "name", "uid", "resourceVersion", "incarnation", "slot", "between"})
+QUIET = frozenset({"present", "name", "uid", "resourceVersion", "incarnation", "slot", "between", "some"})
 """Paths that identify an object or a version: its name shows them, and their numbers mean nothing to a reader."""
 
 KEPT = frozenset({"generation", "creationTimestamp"})
@@ -35,6 +36,9 @@ ZEROS = frozenset({"null", "false", "0", "", "[]", "{}", "none", "no", "absent"}
 
 _OWN = ("store", "local", "memory", "control")
 """Areas into which what a step has read flows because the spec says so."""
+
+LASTING = ("memory", "budget", "clock")
+"""Areas whose zero is a fact as any other."""
 
 _SLOT = re.compile(r"(\w+)\[(\d+)\]")
 
@@ -158,19 +162,31 @@ class Stage:
         Read from the update itself: what its guard tests and what flows into the store, locals and memory.
         Where it reads none, all fields of the objects that its label names.
         """
-        cells, actor = self.system.cells, update.label.actor
-        nodes = [*update.guard, *(node for index, node in update.assigns if cells[index].area in _OWN)]
-        found: dict[Key, set[str]] = {}
-        for cell in (cells[index] for index in reads(nodes)):
-            if cell.area == "cache" and cell.actor == actor:
-                found.setdefault((cell.kind, cell.slot), set()).add(cell.path)
+        found = self.read(update)
         if not found:
-            kept = self._caches.get(actor, {})
+            kept = self._caches.get(update.label.actor, {})
             wanted = set(update.label.reads)
             for key, fields in kept.items():
                 if key in wanted or (key[0], -1) in wanted:
                     found[key] = set(fields)
         return found
+
+    def roots(self, update: Update) -> list[Node]:
+        """What a step tests, and what flows into the store, locals and memory."""
+        cells = self.system.cells
+        return [*update.guard, *(node for index, node in update.assigns if cells[index].area in _OWN)]
+
+    def read(self, update: Update) -> dict[Key, set[str]]:
+        """The cached objects that the tests and writes of a step read, with the fields."""
+        found: dict[Key, set[str]] = {}
+        for cell in (self.system.cells[index] for index in reads(self.roots(update))):
+            if cell.area == "cache" and cell.actor == update.label.actor:
+                found.setdefault((cell.kind, cell.slot), set()).add(cell.path)
+        return found
+
+    def row(self, key: Key, actor: str = "") -> Mapping[str, Cell]:
+        """The cells of an object, by path: in an actor's cache, or in the store."""
+        return (self._caches.get(actor, {}) if actor else self._truth).get(key, {})
 
     def title(self, key: Key, values: Sequence[int] | None = None) -> str:
         """What people call an object: by its name cell in `values`, else as the labels call it."""
@@ -197,8 +213,24 @@ class Stage:
             pending[actor] += tuple(self._undelivered(cells, values))
         private: dict[str, dict[str, str]] = {}
         for actor, owned in self._private.items():
-            private[actor] = {self._private_name(c): self.text(c, values) for c in owned}
+            private[actor] = {self._private_name(c): self.text(c, values) for c in owned if told(c.path)}
         return Scene(truth, caches, dict(pending), private)
+
+    def cleared(self, scenes: Sequence[Scene], rows: Sequence[Sequence[int]]) -> tuple[Scene, ...]:
+        """The scenes of a run without what is empty: locals of who is idle, entries of memory that are never used."""
+        used = {c.index for c in self.system.cells if any(row[c.index] != c.lo for row in rows)}
+        return tuple(evolve(scene, private=self._cleared(values, used)) for scene, values in zip(scenes, rows, strict=True))
+
+    def _cleared(self, values: Sequence[int], used: set[int]) -> dict[str, dict[str, str]]:
+        left: dict[str, dict[str, str]] = {}
+        for actor, owned in self._private.items():
+            lit = {
+                self._private_name(c): self.text(c, values)
+                for c in owned
+                if told(c.path) and (values[c.index] != c.lo or c.area in LASTING and ("." not in c.path or c.index in used))
+            }
+            left |= {actor: lit} if lit else {}
+        return left
 
     def text(self, cell: Cell, values: Sequence[int]) -> str:
         """A cell's value as text; a reference to a slot ("Pod[0]") by the name of the object there."""

@@ -15,6 +15,7 @@ from dashpot.checker.flight import Difference, Flight, differing, flights
 from dashpot.checker.remedy import Facts, StaleRead, remedy
 from dashpot.checker.retrace import retraced
 from dashpot.checker.scene import Change, Key, Scene, Stage, compared
+from dashpot.checker.stale import OTHER, misled
 from dashpot.checker.verdict import Violated
 from dashpot.model.span import Span
 from dashpot.model.system import Label, System, Update
@@ -131,7 +132,7 @@ def story(
     scenes = tuple(stage.scene(values) for values in trace.states)
     labels = [u.label for u in updates]
     under_way = tuple(flights(scenes, labels, stage.watchers))
-    stale = [_stale(stage, scenes[i], u, i, under_way) for i, u in enumerate(updates)]
+    stale = [_stale(stage, scenes[i], trace.states[i], u, i, under_way) for i, u in enumerate(updates)]
     stem = len(updates) if trace.loop is None else trace.loop
     steps = tuple(
         _step(stage, update, (scenes[i], scenes[i + 1]), i, stale[i], sources, i >= stem)
@@ -153,7 +154,7 @@ def story(
         fix=remedy(facts),
         replay=replay,
         others=violated.others,
-        scenes=scenes,
+        scenes=stage.cleared(scenes, trace.states),
         flights=under_way,
         excerpts=_excerpts(steps, found, violated, sources),
     )
@@ -224,25 +225,29 @@ def _changes(stage: Stage, update: Update, before: Scene, after: Scene) -> list[
             changes += compared(before.objects(owner), after.objects(owner), "cache", owner)
     old, new = before.private.get(actor, {}), after.private.get(actor, {})
     for name in new:
-        if name.startswith("memory ") and not name.endswith(".some") and old.get(name) != new[name]:
+        if name.startswith("memory ") and old.get(name) != new[name]:
             changes.append(Change("memory", name.removeprefix("memory "), old.get(name), new[name], "memory", actor))
     areas = {"": "store", "cache": "cache", "memory": "memory"}
     return [c for c in changes if (areas[c.where], c.actor, c.object, c.field) not in silent]
 
 
-def _stale(stage: Stage, scene: Scene, update: Update, step: int, under_way: Sequence[Flight]) -> tuple[Stale, ...]:
-    """The cached objects that decided a step and differ from the truth before it."""
+def _stale(
+    stage: Stage, scene: Scene, values: Sequence[int], update: Update, step: int, under_way: Sequence[Flight]
+) -> tuple[Stale, ...]:
+    """The cached objects that misled a step: with the truth in their place it would have been another."""
     actor = update.label.actor
-    if actor not in scene.caches or update.label.verb == "deliver":
+    if actor not in scene.caches or update.label.role == "fault" or update.label.verb in ("deliver", "resync"):
         return ()
     truth, cached = scene.objects(), scene.objects(actor)
     found = []
-    for key, fields in sorted(stage.decisive(update).items()):
-        differences = [d for d in differing(truth.get(key), cached.get(key)) if d[0] in fields | {""}]
+    for key, fields in sorted(misled(stage, update, values).items()):
+        late = [f for f in under_way if _missing(f, actor, key, step)]
+        sent = tuple(dict.fromkeys(s + 1 for f in late for s in f.sent if s < step))
+        comes = next((f.landed + 1 for f in late if f.landed is not None and f.how == "delivered"), None)
+        differences = [d for d in differing(truth.get(key), cached.get(key)) if d[0] in fields]
+        if OTHER in fields:
+            differences = [(OTHER, "an earlier one", "another of the same name")]
         if differences:
-            late = [f for f in under_way if _missing(f, actor, key, step)]
-            sent = tuple(s + 1 for f in late for s in f.sent if s < step)
-            comes = next((f.landed + 1 for f in late if f.landed is not None and f.how == "delivered"), None)
             title = (truth.get(key) or cached[key]).title
             found.append(Stale(actor, title, tuple(differences), sent, comes))
     return tuple(found)

@@ -111,6 +111,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D314": ("number that keeps growing", "A number that is computed in a body has no bounds that can be found."),
     "D315": ("undefined value at the start", "A `given` object sets a field to a value that is undefined."),
     "D316": ("start outside of the range", "A `given` object sets a field to a number outside of its range."),
+    "D317": ("world too large to build", "The rules of this check, unrolled over its scope, are too many terms."),
     # L4xx: smells
     "L401": ("delete decided by a cached read", "A cached, hence possibly old, read decides what is deleted."),
     "L402": ("conflict not handled", "An update can fail with Conflict and does not say what then."),
@@ -138,5 +139,6 @@ REMEDIES: dict[str, str] = {
     "D314": "keep it in a range: compare it with a bound before it grows, or take the `min` of both",
     "D315": "set it to a value that is known: a literal or a constant",
     "D316": "give a smaller value, or the field a wider range",
+    "D317": "make the scope smaller: fewer objects, a shorter `list`, fewer actors in the run",
 }
 """What helps where a world cannot be built, for messages that know nothing better."""

@@ -14,6 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dashpot.model.fault import SpecError
+
+MOST_NODES = 1_000_000
+"""Terms of one world beyond which its scope is called too large: about half a gigabyte."""
+
 OPS = (
     "const",
     "cell",
@@ -87,6 +92,8 @@ class Graph:
         key = (op, value, values, *[a.id for a in args])
         node = self._nodes.get(key)
         if node is None:
+            if len(self._nodes) >= MOST_NODES:
+                raise SpecError("D317", f"this check unrolls to more than {MOST_NODES:,} terms in its scope")
             node = Node(op, args, value, values, lo, hi, len(self._nodes))
             self._nodes[key] = node
         return node

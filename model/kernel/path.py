@@ -13,7 +13,7 @@ from dashpot.model.fault import SpecError
 from dashpot.model.span import NOWHERE, Span
 from dashpot.model.system import Cell, Obligation
 
-MOST_WAYS = 20_000
+MOST_WAYS = 5_000
 """Ways through one rule beyond which a scope is called too large."""
 
 
