@@ -10,16 +10,22 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from dashpot.checker.scene import Stage
+from dashpot.checker.hindrance import hindrances
+from dashpot.checker.retrace import fire
+from dashpot.checker.scene import Key, Stage
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.core import Node
 from dashpot.model.interpret import evaluate, reads
 from dashpot.model.span import Span
-from dashpot.model.system import Label, Obligation, System
+from dashpot.model.system import Cell, Label, Obligation, System, Update
 
 WRITES = ("create", "update", "patch", "apply", "delete", "evict", "bind")
 SHOWN = 8
 """How many bindings, steps or states one list of a story names before it says "and N more"."""
+
+
+EARLIER = "an earlier object of the same name"
+"""What is said of a copy or reference whose object is gone and whose name is taken anew."""
 
 
 @frozen
@@ -97,7 +103,7 @@ def blame(stage: Stage, violated: Violated, sources: Mapping[str, str]) -> Blame
     states = seen_states(violated)
     rows = violated.trace.states
     if violated.obligation is not None:
-        return Blame(states, (_broken(stage, violated.obligation, rows, sources),))
+        return Blame(states, (_broken(stage, violated.obligation, rows, states, sources),))
     parts, unwanted = _parts(violated)
     inner = {i for i, (span, _) in enumerate(parts) if any(_within(span, o) for o, _ in parts if o != span)}
     conjuncts = []
@@ -107,17 +113,21 @@ def blame(stage: Stage, violated: Violated, sources: Mapping[str, str]) -> Blame
             continue
         terms = [(s, n) for s, n in parts if s != span and _within(s, span)]
         text = source(sources, span) or (violated.goal.property if violated.goal else "")
-        named = bindings(stage, terms, rows, sources) or cell_bindings(stage, node, rows)
+        named = bindings(stage, terms, rows, sources) or cell_bindings(stage, node, rows, states)
         conjuncts.append(Conjunct(text, span, tuple("true" if v else "false" for v in truth), named))
     return Blame(states, tuple(conjuncts[:SHOWN]))
 
 
 def _broken(
-    stage: Stage, obligation: Obligation, rows: Sequence[Sequence[int]], sources: Mapping[str, str]
+    stage: Stage,
+    obligation: Obligation,
+    rows: Sequence[Sequence[int]],
+    states: tuple[int, ...],
+    sources: Mapping[str, str],
 ) -> Conjunct:
     """What a step owed and broke. It has no values in other states: it is asked of this step alone."""
     text = source(sources, obligation.span) or obligation.what or obligation.property
-    return Conjunct(text, obligation.span, (), cell_bindings(stage, obligation.holds, rows))
+    return Conjunct(text, obligation.span, (), cell_bindings(stage, obligation.holds, rows, states))
 
 
 def _parts(violated: Violated) -> tuple[list[tuple[Span, Node]], bool]:
@@ -126,6 +136,14 @@ def _parts(violated: Violated) -> tuple[list[tuple[Span, Node]], bool]:
         return [], False
     goal = violated.goal
     return list(goal.parts) or [(goal.span, goal.body)], goal.op == "never"
+
+
+def _failed(violated: Violated) -> list[Node]:
+    """The innermost parts that fail in the last state."""
+    parts, unwanted = _parts(violated)
+    row = violated.trace.states[-1]
+    wrong = [(s, n) for s, n in parts if 0 <= n.lo and n.hi <= 1 and bool(evaluate(n, row.__getitem__)) == unwanted]
+    return [n for s, n in wrong if not any(_within(o, s) for o, _ in wrong if o != s)] or [n for _, n in parts]
 
 
 def _within(inner: Span, outer: Span) -> bool:
@@ -148,22 +166,50 @@ def bindings(
     return tuple(found.values())[:SHOWN]
 
 
-def cell_bindings(stage: Stage, node: Node, rows: Sequence[Sequence[int]]) -> tuple[Binding, ...]:
-    """Where a property names no terms: the fields that it reads, as far as they are more than zero."""
-    found = []
-    for index in sorted(reads([node])):
-        cell = stage.system.cells[index]
-        if cell.area == "shadow" or cell.path in ("name", "uid"):
+def cell_bindings(
+    stage: Stage, node: Node, rows: Sequence[Sequence[int]], states: Sequence[int]
+) -> tuple[Binding, ...]:
+    """Where a property names no terms: the fields that it reads, of the objects that are there when it is judged."""
+    cells = [stage.system.cells[i] for i in sorted(reads([node]))]
+    cells = [c for c in cells if c.area != "shadow" and c.path not in ("name", "uid")]
+    found: list[Binding] = []
+    told: set[Key] = set()
+    for cell in cells:
+        key = cell.kind, cell.slot
+        there = stage.row(key).get("present") if cell.area == "store" else None
+        if cell.path == "present" or (there is not None and not any(rows[s][there.index] for s in states)):
             continue
-        values = tuple(stage.text(cell, row) for row in rows)
-        if cell.path == "present":
-            values = tuple("exists" if row[index] else "—" for row in rows)
-        title = stage.title((cell.kind, cell.slot), rows[0]) if cell.kind else cell.actor
-        field = "" if cell.path == "present" else cell.path
-        text = " ".join(part for part in (f"{cell.actor}:" if cell.area != "store" else "", title, field) if part)
-        if any(row[index] != cell.lo for row in rows):
+        text, values = _named(stage, cell, rows[states[-1]]), _texts(stage, cell, rows)
+        if text and any(values):
             found.append(Binding(text, values))
-    return tuple(found[:SHOWN])
+            told.add(key)
+    for cell in cells:
+        always = all(rows[s][cell.index] for s in states)
+        lived = any(row[cell.index] for row in rows)
+        if cell.path == "present" and lived and not (always and (cell.kind, cell.slot) in told):
+            values = tuple("exists" if row[cell.index] else "is not there" for row in rows)
+            found.append(Binding(_named(stage, cell, rows[states[-1]]), values))
+    return tuple(sorted(found, key=lambda b: b.text)[:SHOWN])
+
+
+def _named(stage: Stage, cell: Cell, row: Sequence[int]) -> str:
+    """What people call the value in a cell: "Pod web status.ready", "owner of c as Binder read it"."""
+    path = "" if cell.path == "present" else cell.path
+    head, _, last = path.rpartition(".")
+    path = head if last == "incarnation" else path
+    title = stage.title((cell.kind, cell.slot), row) if cell.slot >= 0 else ""
+    text = " ".join(part for part in (title, path) if part)
+    if cell.area == "store":
+        return text or cell.kind
+    return f"{text or cell.kind} that {cell.actor} {'remembers' if cell.area == 'memory' else 'read'}"
+
+
+def _texts(stage: Stage, cell: Cell, rows: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """The values of a cell as texts; of a uid only that it is another one, since its number means nothing."""
+    if cell.path.rpartition(".")[2] != "incarnation":
+        return tuple(stage.text(cell, row) for row in rows)
+    same = 1 if cell.area == "local" and cell.path.count(".") == 1 else 0  # a local may hold no object: one value more
+    return tuple(EARLIER if row[cell.index] > same else "" for row in rows)
 
 
 def evaluate_along(system: System, trace: Trace, node: Node) -> list[int]:
@@ -210,13 +256,16 @@ def fairness(label: Label) -> tuple[str, ...]:
     return label.fairness or (label.actor, label.action or label.verb, label.object)
 
 
-def why_nothing_helps(stage: Stage, violated: Violated, found: Blame) -> tuple[str, ...]:
+def why_nothing_helps(
+    stage: Stage, violated: Violated, found: Blame, sources: Mapping[str, str]
+) -> tuple[str, ...]:
     """Sentences that say why no fair step saves the run; empty for safety, which is past saving."""
     if violated.kind == "safety":
         return ()
     system, trace = stage.system, violated.trace
     if violated.kind == "stuck" or trace.loop is None or trace.loop == len(trace.states) - 1:
-        return _why_stuck(system, trace.states[-1])
+        lines = _why_stuck(system, trace.states[-1])
+        return lines[:1] + hindrances(system, _failed(violated), trace.states[-1], sources) + lines[1:]
     return _flips(found) + _why_loop(system, trace, violated.kind)
 
 
@@ -243,7 +292,7 @@ def _why_loop(system: System, trace: Trace, kind: str) -> tuple[str, ...]:
         for index in enabled(system, trace.states[state]):
             label = system.updates[index].label
             if label.role != "step" or not label.fair:
-                if not _idle(label):
+                if _changes(system, system.updates[index], trace.states[state]):
                     optional[step_name(label)] = None
             elif fairness(label) not in taken:
                 on.setdefault(fairness(label), set()).add(state)
@@ -266,9 +315,11 @@ def _why_loop(system: System, trace: Trace, kind: str) -> tuple[str, ...]:
 
 def _why_stuck(system: System, values: Sequence[int]) -> tuple[str, ...]:
     """What is still possible in the last state, and who waits without being woken."""
-    left = [system.updates[i].label for i in enabled(system, values)]
-    fair = dict.fromkeys(step_name(label) for label in left if label.role == "step")
-    optional = dict.fromkeys(step_name(label) for label in left if label.role != "step" and not _idle(label))
+    possible = [system.updates[i] for i in enabled(system, values)]
+    fair = dict.fromkeys(_outcome(u.label) for u in possible if u.label.role == "step" and u.label.verb != "tick")
+    optional = dict.fromkeys(
+        step_name(u.label) for u in possible if u.label.role != "step" and _changes(system, u, values)
+    )
     lines = []
     if fair:
         lines.append(f"Steps that are still possible change nothing in the store: {_listed(list(fair))}.")
@@ -276,15 +327,23 @@ def _why_stuck(system: System, values: Sequence[int]) -> tuple[str, ...]:
         lines.append("No step is left that would have to happen.")
     for actor in sorted({c.actor for c in system.cells if c.area == "queue" and c.actor}):
         if asleep(system, actor, values):
-            lines.append(f"{actor} sleeps: no key of it is dirty and no undelivered change is left to wake it.")
+            lines.append(f"{actor} sleeps: its queue is empty, and no event is on its way to it.")
     if optional:
         lines.append(f"Only steps that need not happen could change that: {_listed(list(optional))}.")
     return tuple(lines)
 
 
-def _idle(label: Label) -> bool:
-    """A write that is possible and leaves the store as it is, such as the delete of what terminates already."""
-    return label.verb in WRITES and not label.changes
+def _outcome(label: Label) -> str:
+    """A step that changes nothing, with the answer that it gets: "Drainer evict Pod a (TooManyRequests)"."""
+    answer = next((d for d in reversed(label.detail) if d[:1].isupper() or d == "panics"), "")
+    return f"{step_name(label)} ({answer})" if answer and " " not in answer else step_name(label)
+
+
+def _changes(system: System, update: Update, values: Sequence[int]) -> bool:
+    """Whether a possible step changes more than its budget: the delete of what terminates already does not."""
+    after = fire(system, update, values)
+    aside = ("budget", "shadow", "clock")
+    return any(values[c.index] != after[c.index] for c in system.cells if c.area not in aside)
 
 
 def asleep(system: System, actor: str, values: Sequence[int]) -> bool:

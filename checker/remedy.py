@@ -13,10 +13,14 @@ from attrs import frozen
 from dashpot.checker.blame import WRITES, asleep, enabled, step_name
 from dashpot.checker.scene import ZEROS, Scene, Stage, compared
 from dashpot.checker.verdict import Violated
+from dashpot.model.interpret import reads
 from dashpot.model.system import Label
 
 COLLECTED = ("foregroundDeletion", "orphan")
 """Finalizers that the garbage collector takes."""
+
+HEARS = ("deliver", "relist", "drop", "freeze")
+"""Steps of a controller in which it does not look at its objects."""
 
 PAUSES = ("pause", "partition", "down")
 RESTARTS = ("crash", "stale_restart", "timeout", "down")
@@ -213,7 +217,7 @@ def _cut_off(facts: Facts) -> Iterator[str]:
         before, after = (facts.scenes[k].private.get(actor, {}) for k in (i, i + 1))
         lost = [n.removeprefix("memory ") for n in after if n.startswith("memory ") and before.get(n) != after[n]]
         wrote = any(step.actor == actor and step.verb in WRITES for step in facts.labels[:i])
-        if label.verb == "stale_restart":
+        if label.verb == "stale_restart" and (not lost or any(read.step > i for read in facts.stale)):
             yield (
                 f"After step {i + 1} {actor} acts on an old list: check the truth before what cannot be taken back "
                 "(a live read, or `if unchanged`)."
@@ -223,8 +227,8 @@ def _cut_off(facts: Facts) -> Iterator[str]:
             yield f"Step {i + 1} takes {what} with it: keep it in the object's status, or derive it from the world."
         elif wrote:
             yield (
-                f"Step {i + 1} cuts {actor} off between two writes: make each write idempotent and derive what is "
-                "left to do from the objects themselves, not from having got this far."
+                f"Step {i + 1} cuts {actor} off halfway: make each write idempotent, and derive what is left to do "
+                "from the objects themselves, not from having got this far."
             )
 
 
@@ -247,50 +251,102 @@ def _unwoken(facts: Facts) -> Iterator[str]:
     if facts.violated.kind != "stuck":
         return
     stage, values = facts.stage, facts.violated.trace.states[-1]
-    reads: dict[str, set[str]] = {}
+    watched: dict[str, set[str]] = {}
     for update in stage.system.updates:
         if update.label.verb != "deliver":
-            reads.setdefault(update.label.actor, set()).update(kind for kind, _ in stage.decisive(update))
-    for actor, kinds in reads.items():
+            watched.setdefault(update.label.actor, set()).update(kind for kind, _ in stage.decisive(update))
+    for actor, kinds in watched.items():
         if not asleep(stage.system, actor, values):
             continue
-        own = [i for i, label in enumerate(facts.labels) if label.actor == actor and label.verb != "deliver"]
-        looked = own[-1] if own else -1
-        for i in range(looked + 1, len(facts.labels)):
+        own = [i for i, label in enumerate(facts.labels) if label.actor == actor and label.verb not in HEARS]
+        for i in range(own[-1] + 1 if own else 0, len(facts.labels)):
             moved = compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects())
-            kind = next((c.object.split(" ")[0] for c in moved if c.object.split(" ")[0] in kinds), None)
-            if kind is not None:
-                yield (
-                    f"{actor} reads {kind} but step {i + 1} did not wake it: say `watches {kind} as x -> …` with "
-                    "the keys that depend on it (or `requeue after`)."
-                )
+            moved += compared(facts.scenes[i].objects(actor), facts.scenes[i + 1].objects(actor))
+            change = next((c for c in moved if c.object.split(" ")[0] in kinds), None)
+            if change is not None:
+                yield _wake(facts, actor, change.object.split(" ")[0], i)
                 break
 
 
+def _wake(facts: Facts, actor: str, kind: str, step: int) -> str:
+    """How a change of a kind could wake a controller, by what wakes it already."""
+    system = facts.stage.system
+    keys = {c.kind for c in system.cells if c.area == "queue" and c.actor == actor}
+    heard = any(
+        system.cells[index].area == "queue"
+        for update in system.updates
+        if update.label.actor == actor and update.label.verb == "deliver" and update.label.fairness[-1:] == (kind,)
+        for index, _ in update.assigns
+    )
+    if kind in keys:
+        return (
+            f"{actor} is told of step {step + 1}, but the `when` of `for {kind}` filters it out: let it pass this "
+            "change (or `requeue after`)."
+        )
+    if heard:
+        return (
+            f"{actor} watches {kind}, but step {step + 1} did not wake it: look at what the clause makes of that "
+            f"change (its `when`, its keys, the {kind} before the change)."
+        )
+    return (
+        f"{actor} reads {kind} but step {step + 1} did not wake it: say `watches {kind} as x -> …` with "
+        "the keys that depend on it (or `requeue after`)."
+    )
+
+
 def _fight(facts: Facts) -> Iterator[str]:
-    """Two actors, or one for two keys, that undo each other's change of a field."""
+    """Two actors, or one for two keys, that undo each other's change of a field.
+
+    Only writes count: time and the collector undo nothing. Objects that come and go in the cycle are told by other
+    rules, and where a property over states fails, only fields that it reads are to blame.
+    """
     start = facts.violated.trace.loop
     if start is None:
         return
     turns: dict[tuple[str, str], dict[tuple[str | None, str | None], str]] = {}
     rivals: dict[tuple[str, str], tuple[str, str]] = {}
+    passing: set[str] = set()
     for i in range(start, len(facts.labels)):
         label = facts.labels[i]
-        key = label.fairness[-1] if label.action == "reconcile" and label.fairness else ""
-        writer = f"{label.actor} for {key}" if key and key != label.object else label.actor
         for change in compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects()):
-            what = change.object, change.field
-            known = turns.setdefault(what, {})
-            other = known.get((change.after, change.before), writer)
-            known[change.before, change.after] = writer
-            if other != writer and change.field and label.verb in WRITES:
-                rivals.setdefault(what, (other, writer))
-    if rivals and rivals.keys() == turns.keys():  # else the cycle does more than undo
-        (object, field), (one, two) = next(iter(rivals.items()))
+            if not change.field:
+                passing.add(change.object)
+            if label.verb not in WRITES or label.role != "step" or not change.field:
+                continue
+            known = turns.setdefault((change.object, change.field), {})
+            other = known.get((change.after, change.before), _writer(label))
+            known[change.before, change.after] = _writer(label)
+            if other != _writer(label):
+                rivals.setdefault((change.object, change.field), (other, _writer(label)))
+    blamed = {what for what in turns if what[0] not in passing and _concerns(facts, *what)}
+    fought = [what for what in rivals if what in blamed]
+    if fought and len(fought) == len(blamed):  # else the cycle does more than undo
+        (object, field), (one, two) = fought[0], rivals[fought[0]]
+        if one.partition(" for ")[0] == two.partition(" for ")[0] and " for " in one:
+            actor, _, key = one.partition(" for ")
+            who = f"{actor} writes {field} of {object} in turns for {key} and for {two.partition(' for ')[2]}"
+            yield f"{who}: let one key own it, and the other leave alone what is not its own."
+            return
         yield (
             f"{one} and {two} write {field} of {object} in turns: let one of them own it (`apply`), "
             "or write it only where it is unset."
         )
+
+
+def _writer(label: Label) -> str:
+    """Who writes: the actor, and the key that it works for where that is not the object written."""
+    key = label.fairness[-1] if label.action == "reconcile" and label.fairness else ""
+    return f"{label.actor} for {key}" if key and key != label.object else label.actor
+
+
+def _concerns(facts: Facts, object: str, field: str) -> bool:
+    """Whether what is violated reads a field; where it is no property over states, any field that is written."""
+    goal = facts.violated.goal
+    if goal is None:
+        return True
+    stage = facts.stage
+    cells = (stage.system.cells[i] for i in reads([goal.body, goal.premise]))
+    return any(c.path == field and stage.title((c.kind, c.slot)) == object for c in cells)
 
 
 def _same_again(facts: Facts) -> Iterator[str]:
@@ -317,8 +373,8 @@ def _dropped(facts: Facts) -> Iterator[str]:
     for i, label in enumerate(facts.labels):
         if label.verb == "drop" and label.role == "fault":
             yield (
-                f"Step {i + 1} loses an event, and the cache shows the older object from then on: look again "
-                "(`requeue after`), and live (`get live`, `list live`): a resync goes by the cache."
+                f"Step {i + 1} loses an event, and the cache shows the older object from then on: look again in time "
+                "(`requeue after`) and live (`get live`, `list live`), for a resync goes by the cache."
             )
             return
 

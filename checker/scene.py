@@ -133,6 +133,7 @@ class Stage:
         acting = {update.label.actor for update in system.updates}
         for cell in system.cells:
             self._sort(cell, acting)
+        self._forget_unkept()
         self._names = _names(system)
 
     def _sort(self, cell: Cell, acting: set[str]) -> None:
@@ -147,6 +148,16 @@ class Stage:
             self._pending[cell.actor, cell.kind][cell.path] = cell
         elif cell.area != "shadow":
             self._private[cell.actor].append(cell)
+
+    def _forget_unkept(self) -> None:
+        """Leave out fields that a cache does not keep: nobody reads them there, so no step brings them up to date."""
+        assigned = {index for update in self.system.updates for index, _ in update.assigns}
+        for slots in self._caches.values():
+            for key, row in slots.items():
+                stored = self._truth.get(key, {})
+                for path in [p for p, c in row.items() if p != "present" and c.index not in assigned]:
+                    if path in stored and stored[path].index in assigned:
+                        del row[path]
 
     @property
     def watchers(self) -> dict[str, tuple[str, ...]]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from dashpot.checker.blame import Blame, blame, deed, source, why_nothing_helps
+from dashpot.checker.blame import WRITES, Blame, blame, deed, source, why_nothing_helps
 from dashpot.checker.flight import Difference, Flight, differing, flights
+from dashpot.checker.mishap import mishap
 from dashpot.checker.remedy import Facts, StaleRead, remedy
 from dashpot.checker.retrace import retraced
 from dashpot.checker.scene import Change, Key, Scene, Stage, compared
@@ -55,6 +56,7 @@ class StoryStep:
     verb       as in the label; for a pass without a call the name of its action
     deed       the step in words, without the actor: "create Pod db-1", "scale: patch Database db"
     detail     outcome and arguments as people read them, as far as changes do not say them
+    note       what a fault or a merged delivery does to a run, in words; "" for most steps
     role       step | fault | environment
     changes    what it changed: the store first, then the actor's cache or memory
     looked     whether it decided by cached objects, `stale`: those of them that were out of date
@@ -70,6 +72,7 @@ class StoryStep:
     action: str
     object: str
     detail: tuple[str, ...]
+    note: str
     role: str
     changes: tuple[Change, ...]
     looked: bool
@@ -134,8 +137,9 @@ def story(
     under_way = tuple(flights(scenes, labels, stage.watchers))
     stale = [_stale(stage, scenes[i], trace.states[i], u, i, under_way) for i, u in enumerate(updates)]
     stem = len(updates) if trace.loop is None else trace.loop
+    notes = [mishap(i, labels, scenes, under_way) for i in range(len(updates))]
     steps = tuple(
-        _step(stage, update, (scenes[i], scenes[i + 1]), i, stale[i], sources, i >= stem)
+        _step(stage, update, (scenes[i], scenes[i + 1]), i, stale[i], notes[i], sources, i >= stem)
         for i, update in enumerate(updates)
     )
     name = property or _property(violated)
@@ -145,12 +149,12 @@ def story(
         title=_title(name, violated),
         property=name,
         kind=violated.kind,
-        sentence=_capital(violated.message, name) or _sentence(name, violated, len(updates), stem),
+        sentence=_sentence(name, violated, labels, scenes),
         steps=steps,
         stem=stem,
         cycle=len(updates) - stem,
         blame=found,
-        why=why_nothing_helps(stage, violated, found),
+        why=why_nothing_helps(stage, violated, found, sources),
         fix=remedy(facts),
         replay=replay,
         others=violated.others,
@@ -166,6 +170,7 @@ def _step(
     scenes: tuple[Scene, Scene],
     index: int,
     stale: tuple[Stale, ...],
+    note: str,
     sources: Mapping[str, str],
     repeats: bool,
 ) -> StoryStep:
@@ -181,6 +186,7 @@ def _step(
         action=label.action,
         object=label.object,
         detail=detail,
+        note=note,
         role=label.role,
         changes=changes,
         looked=label.verb != "deliver" and bool(stage.decisive(update)),
@@ -196,21 +202,27 @@ _FIELDS = ("spec.", "status.", "finalizers", "owner", "labels", "annotations", "
 """How a detail begins that says what a write sets."""
 
 
+NOTHING = "nothing to change"
+"""The detail of a write that leaves the object as it was."""
+
+
 def _untold(label: Label, changes: Sequence[Change]) -> Iterator[str]:
     """The details of a step that neither its object nor its changes say already."""
     changed = [c.field for c in changes if c.where == "" and c.object == label.object]
+    became = {(c.field.rpartition(".")[2], c.after) for c in changes if c.where == ""}
     name = label.object.partition(" ")[2]
     for text in label.detail:
         field, _, value = text.partition(" = ")
-        told = changed and field.startswith(_FIELDS)
+        told = (changed or NOTHING in label.detail) and field.startswith(_FIELDS)
         told = told or (text.startswith("(delivers ") and any(c.where == "cache" for c in changes))
+        told = told or (field, value.rpartition(" ")[2]) in became
         if not told and not (name and value == name):
             yield text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
 
 
 def _changes(stage: Stage, update: Update, before: Scene, after: Scene) -> list[Change]:
     """What a step changed, without what merely was renumbered or grew older."""
-    if update.label.verb == "tick":
+    if update.label.verb == "tick" or any(d.startswith("overflows") for d in update.label.detail):
         return []
     assigned = {index for index, _ in update.assigns}
     ranked = {c for rank in stage.system.ranks for c in rank.cells}
@@ -274,31 +286,58 @@ def _property(violated: Violated) -> str:
 
 
 def _title(name: str, violated: Violated) -> str:
-    about = " ".join(part for part in violated.about if part)
-    if not about and violated.goal is not None:
-        about = violated.goal.about
+    thing, field = violated.about
+    thing = thing or (violated.goal.about if violated.goal is not None else "")
+    about = f"{field} of {thing}" if thing and field not in ("", "*", "uid") else thing
     return f"{name} for {about}" if about else name
 
 
-def _capital(message: str, name: str) -> str:
-    """A message as a sentence, unless it begins with the property's own name."""
-    text = message if not message or message.startswith(name) else message[0].upper() + message[1:]
-    return text if not text or text[-1] in ".!?" else f"{text}."
-
-
-def _sentence(name: str, violated: Violated, steps: int, stem: int) -> str:
-    cycle = steps - stem
+def _sentence(name: str, violated: Violated, labels: Sequence[Label], scenes: Sequence[Scene]) -> str:
+    """What is wrong, in one sentence: of the verdict where it says more than its kind, else from the trace."""
+    thing, field = violated.about
+    if violated.kind == "safety":
+        return _broken(name, violated, labels)
+    if name == "hot_loop" and thing:
+        return _written(thing, field, violated.trace.loop or 0, labels, scenes)
+    if name == "terminates" and thing:
+        return f"{thing} is being deleted and never goes."
     match violated.kind:
-        case "safety":
-            what = violated.obligation.what if violated.obligation is not None else ""
-            after = f"after {steps} step{'s' * (steps != 1)}" if steps else "at the start"
-            return f"{name} breaks {after}{': ' + what if what else ''}."
         case "stuck":
-            return f"After {stem} steps nothing changes the store any more, and {name} does not hold."
+            return f"Nothing that is left to happen makes `{name}` hold."
         case "trapped":
-            return f"After {stem} steps these {cycle} repeat for ever, and no step leads out of them."
-    turns = "every fair step has its turn"
-    return f"After {stem} steps these {cycle} can repeat for ever: {turns}, and {name} never holds for good."
+            return f"The loop changes the store for ever, no way leads out of it, and `{name}` does not last."
+    return f"A fair run can go round for ever without `{name}`, though a way out exists."
+
+
+def _broken(name: str, violated: Violated, labels: Sequence[Label]) -> str:
+    """What a step, or the state after it, breaks."""
+    thing, field = violated.about
+    if name == "lost_update" and thing:
+        return f"What another wrote to {field} of {thing} since it was read is overwritten."
+    if violated.obligation is not None and violated.obligation.what.endswith("is not allowed here") and labels:
+        return f"`{name}` forbids this {labels[-1].verb} of {thing}."
+    if violated.message:
+        text = violated.message.replace("it does not hold", f"`{name}` does not hold")
+        text = text if text.startswith(name) else text[0].upper() + text[1:]
+        return text if text[-1] in ".!?" else f"{text}."
+    what = violated.obligation.what if violated.obligation is not None else ""
+    after = f"after step {len(labels)}" if labels else "at the start"
+    return f"`{name}` breaks {after}{': ' + what if what else ''}."
+
+
+def _written(thing: str, field: str, start: int, labels: Sequence[Label], scenes: Sequence[Scene]) -> str:
+    """A hot loop: what is written again and again, and by whom."""
+    writers: dict[str, None] = {}
+    for i in range(start, len(labels)):
+        moved = compared(scenes[i].objects(), scenes[i + 1].objects())
+        mine = [c for c in moved if c.object == thing and (field == "*" or c.field == field)]
+        if labels[i].verb in WRITES and (mine or labels[i].object == thing and not moved):
+            writers[labels[i].actor] = None
+    who = f", by {' and '.join(writers)}" if writers else ""
+    how = " in turns" if len(writers) > 1 else ""
+    if field == "*":
+        return f"{thing} is made and taken away again and again, for ever{who}{how}."
+    return f"{field} of {thing} is written again and again, for ever{who}{how}."
 
 
 def _excerpts(

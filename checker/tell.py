@@ -7,7 +7,9 @@ import textwrap
 from attrs import frozen
 
 from dashpot.checker.blame import SHOWN
+from dashpot.checker.mishap import steps
 from dashpot.checker.scene import Change
+from dashpot.checker.stale import OTHER
 from dashpot.checker.story import Stale, Story, StoryStep
 
 KINDS = {"safety": "violated", "stuck": "gets stuck", "trapped": "is trapped in a loop", "loop": "loops"}
@@ -92,6 +94,8 @@ def _step(step: StoryStep, gutter: _Gutter, ink: _Ink, widths: tuple[int, int, i
         lines = [f"{ink(head, 'dim')}{ink(step.actor, actor_style)} {what}"]
         room = max(width - len(indent) - 2, 20)
         lines += [f"{ink(indent, 'dim')}  {part}" for part in textwrap.wrap(text, room)]
+    for part in textwrap.wrap(step.note, max(width - len(indent) - 4, 20)):
+        lines.append(f"{ink(indent, 'dim')}  {ink(part, 'red' if step.role == 'fault' else 'yellow')}")
     for stale in step.stale:
         texts = textwrap.wrap(stale_text(stale, step.number), max(width - len(indent) - 9, 20))
         marks = [ink("stale ", "yellow")] + ["      "] * len(texts)
@@ -124,7 +128,9 @@ def stale_text(stale: Stale, number: int) -> str:
     """The stale read of a step in words: what the cache shows, what is true, which delivery is missing."""
     shown = []
     for field, cache, truth in stale.differences:
-        if field:
+        if field == OTHER:
+            shown.append(f"its cache shows the earlier {stale.object}, which is gone: another took the name")
+        elif field:
             shown.append(f"its cache shows {stale.object} {field} = {cache}, in truth it is {truth}")
         elif cache is None:
             shown.append(f"its cache shows no {stale.object}, in truth there is one")
@@ -132,8 +138,7 @@ def stale_text(stale: Stale, number: int) -> str:
             shown.append(f"its cache still shows {stale.object}, in truth it is gone")
     text = "; ".join(shown)
     if stale.missing:
-        steps = ", ".join(map(str, stale.missing))
-        text += f"; the delivery of step {steps} is missing"
+        text += f"; the delivery of {steps([n - 1 for n in stale.missing])} is missing"
         comes = "this step" if stale.comes == number else f"step {stale.comes}"
         text += f" (it comes with {comes})" if stale.comes else " (it never comes in this run)"
     return text

@@ -168,7 +168,7 @@ def _fill(
     call: Call,
 ) -> bool:
     """Assign the fields of a call; all values read the state before it. False where one is undefined."""
-    values = [(f, *terms.value(f.value, env)) for f in fields]
+    values = [(f, *terms.value(f.value, env)) for f in fields if f.path[0] not in ("name", "generateName")]
     if not path.branch(world.g.and_(*[ok for _, _, ok in values])):
         return False
     for f, value, _ in values:
@@ -184,12 +184,11 @@ def _fill(
         )
         world.spill(path, overflow, about, what, f.span)
         world.oblige(path, BOUND, world.g.not_(outside), about, what, f.span)
-        if f.path[0] not in ("name", "generateName"):
-            if draft.fields != ["*"]:
-                draft.fields.append(dotted(f.path))
-            if path.branch(_moment(world, value)):
-                draft.now.add(dotted(f.path))
-            path.detail.append(f"{dotted(f.path)} = {world.schema.show(value)}")
+        if draft.fields != ["*"]:
+            draft.fields.append(dotted(f.path))
+        if path.branch(_moment(world, value)):
+            draft.now.add(dotted(f.path))
+        path.detail.append(f"{dotted(f.path)} = {world.schema.show(value)}")
     return True
 
 

@@ -81,6 +81,9 @@ def test_junit_and_sarif_are_written_with_the_lines(here: Path, capsys: pytest.C
     root = ElementTree.parse("j.xml").getroot()
     assert int(root.get("failures", "0")) >= 1
     assert [s.get("name") for s in root] == ["twins.loop.hasty", "twins.loop.patient", "twins.loop.scenarios"]
+    document = json.loads(answer(capsys, *words, "-o", "json")[1])["files"][0]
+    for suite, check in zip(root, document["checks"], strict=False):
+        assert [c.get("name") for c in suite] == [r["property"] for r in check["results"]], "a case a property"
     results = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
     assert results and all(r["locations"][0]["physicalLocation"]["region"]["startLine"] > 1 for r in results)
     assert all(r["codeFlows"] for r in results)

@@ -7,6 +7,7 @@ merging is the rule of docs/semantics.md and no code of the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from random import Random
 
 from attrs import define, field
@@ -196,12 +197,17 @@ class Reader:
         return self.backend.unpack(state)[self.count[kind].index]
 
 
+@cache
+def reader_of(source: str) -> Reader:
+    program = spec(source)
+    system = build(program, asked(program))
+    return Reader(system, compile_system(system))
+
+
 def walk(clause: Clause, own: Clause, lag: int, random: Random) -> None:
     """A random run of the kernel beside the reference, compared after each step."""
-    program = spec(text(clause, own, lag))
-    system = build(program, asked(program))
-    backend = compile_system(system)
-    reader = Reader(system, backend)
+    reader = reader_of(text(clause, own, lag))
+    system, backend = reader.system, reader.backend
     feeds = {"Box": Feed(own, lag), "Note": Feed(clause, lag)}
     state = backend.initial
     for kind, feed in feeds.items():
