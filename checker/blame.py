@@ -256,9 +256,7 @@ def fairness(label: Label) -> tuple[str, ...]:
     return label.fairness or (label.actor, label.action or label.verb, label.object)
 
 
-def why_nothing_helps(
-    stage: Stage, violated: Violated, found: Blame, sources: Mapping[str, str]
-) -> tuple[str, ...]:
+def why_nothing_helps(stage: Stage, violated: Violated, found: Blame, sources: Mapping[str, str]) -> tuple[str, ...]:
     """Sentences that say why no fair step saves the run; empty for safety, which is past saving."""
     if violated.kind == "safety":
         return ()

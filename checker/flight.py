@@ -103,7 +103,9 @@ def _since(scenes: Sequence[Scene], labels: Sequence[Label], actor: str, kind: s
     after = _of(scenes[restart + 1], actor, kind)
     opened = []
     for position, late in enumerate(after):
-        made = [i for i in range(still[-1] if still else 0, restart) if late.key in touched(scenes[i], scenes[i + 1], kind)]
+        made = [
+            i for i in range(still[-1] if still else 0, restart) if late.key in touched(scenes[i], scenes[i + 1], kind)
+        ]
         before = sum(other.key == late.key for other in after[:position])
         last = not any(other.key == late.key for other in after[position + 1 :])
         opened.append(_Open(late.key, late.title, tuple(made[before:] if last else made[before : before + 1])))

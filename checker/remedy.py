@@ -224,7 +224,10 @@ def _cut_off(facts: Facts) -> Iterator[str]:
             )
         elif lost:
             what = ", ".join(lost)
-            yield f"Step {i + 1} takes {what} with it: keep it in the object's status, or derive it from the world."
+            yield (
+                f"Step {i + 1} takes {what} with it, which {actor} had in memory only: keep it in the object's status, "
+                "or derive it from the world."
+            )
         elif wrote:
             yield (
                 f"Step {i + 1} cuts {actor} off halfway: make each write idempotent, and derive what is left to do "
@@ -261,11 +264,19 @@ def _unwoken(facts: Facts) -> Iterator[str]:
         own = [i for i, label in enumerate(facts.labels) if label.actor == actor and label.verb not in HEARS]
         for i in range(own[-1] + 1 if own else 0, len(facts.labels)):
             moved = compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects())
+            moved = [c for c in moved if _arrives(facts, actor, c.object, i)]
             moved += compared(facts.scenes[i].objects(actor), facts.scenes[i + 1].objects(actor))
             change = next((c for c in moved if c.object.split(" ")[0] in kinds), None)
             if change is not None:
                 yield _wake(facts, actor, change.object.split(" ")[0], i)
                 break
+
+
+def _arrives(facts: Facts, actor: str, thing: str, step: int) -> bool:
+    """Whether an actor hears of a change that a step makes: at once without a cache, else by a later delivery."""
+    if thing.split(" ")[0] not in facts.stage.watchers.get(actor, ()):
+        return True
+    return any(x.actor == actor and x.verb == "deliver" and x.object == thing for x in facts.labels[step:])
 
 
 def _wake(facts: Facts, actor: str, kind: str, step: int) -> str:

@@ -230,7 +230,9 @@ class Stage:
     def cleared(self, scenes: Sequence[Scene], rows: Sequence[Sequence[int]]) -> tuple[Scene, ...]:
         """The scenes of a run without what is empty: locals of who is idle, entries of memory that are never used."""
         used = {c.index for c in self.system.cells if any(row[c.index] != c.lo for row in rows)}
-        return tuple(evolve(scene, private=self._cleared(values, used)) for scene, values in zip(scenes, rows, strict=True))
+        return tuple(
+            evolve(scene, private=self._cleared(values, used)) for scene, values in zip(scenes, rows, strict=True)
+        )
 
     def _cleared(self, values: Sequence[int], used: set[int]) -> dict[str, dict[str, str]]:
         left: dict[str, dict[str, str]] = {}
@@ -238,7 +240,8 @@ class Stage:
             lit = {
                 self._private_name(c): self.text(c, values)
                 for c in owned
-                if told(c.path) and (values[c.index] != c.lo or c.area in LASTING and ("." not in c.path or c.index in used))
+                if told(c.path)
+                and (values[c.index] != c.lo or c.area in LASTING and ("." not in c.path or c.index in used))
             }
             left |= {actor: lit} if lit else {}
         return left

@@ -327,17 +327,27 @@ def _broken(name: str, violated: Violated, labels: Sequence[Label]) -> str:
 
 def _written(thing: str, field: str, start: int, labels: Sequence[Label], scenes: Sequence[Scene]) -> str:
     """A hot loop: what is written again and again, and by whom."""
-    writers: dict[str, None] = {}
+    makers: dict[str, None] = {}
+    takers: dict[str, None] = {}
     for i in range(start, len(labels)):
         moved = compared(scenes[i].objects(), scenes[i + 1].objects())
         mine = [c for c in moved if c.object == thing and (field == "*" or c.field == field)]
-        if labels[i].verb in WRITES and (mine or labels[i].object == thing and not moved):
-            writers[labels[i].actor] = None
-    who = f", by {' and '.join(writers)}" if writers else ""
-    how = " in turns" if len(writers) > 1 else ""
+        if field == "*":
+            made = any(c.field == "" and c.before is None for c in mine)
+            taken = any(c.field == "" and c.after is None or c.field == "deletionTimestamp" for c in mine)
+            makers |= {labels[i].actor: None} if made else {}
+            takers |= {labels[i].actor: None} if taken and not made else {}
+        elif labels[i].verb in WRITES and (mine or (labels[i].object == thing and not moved)):
+            makers[labels[i].actor] = None
     if field == "*":
-        return f"{thing} is made and taken away again and again, for ever{who}{how}."
-    return f"{field} of {thing} is written again and again, for ever{who}{how}."
+        made, taken = (f" by {_listed(list(who))}" if who else "" for who in (makers, takers))
+        return f"{thing} is made{made} and taken away{taken} again and again, for ever."
+    who = f" by {_listed(list(makers))}{' in turns' if len(makers) > 1 else ''}" if makers else ""
+    return f"{field} of {thing} is written{who} again and again, for ever."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _excerpts(

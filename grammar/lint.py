@@ -105,8 +105,15 @@ def _conflicts(body: _Body) -> Iterator[Message]:
 
 # ---------------------------------------------------------------- lists and status
 def _list_patches(body: _Body) -> Iterator[Message]:
-    """L403: a merge patch that sends a list made from the one that was read."""
-    for _, call in body.flow.calls():
+    """L403: a merge patch that sends a list made from the one that was read.
+
+    Users mean what they write, and the first call of a process's action reads the truth in the same step.
+    """
+    if isinstance(body.actor, Environment):
+        return
+    for nth, (_, call) in enumerate(body.flow.calls()):
+        if nth == 0 and isinstance(body.actor, Process):
+            continue
         if call.verb != "patch" or call.dialect == "json" or call.guard == "unchanged":
             continue
         for item in call.fields:

@@ -79,7 +79,7 @@
     if (step) {
       what.append(h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${step.deed}`);
       const first = step.changes.find((change) => change.where === "") || step.changes[0];
-      const note = step.stale.length ? "decided by a stale read" : first ? changeText(first, step) : step.detail.join(", ");
+      const note = step.stale.length ? "decided by a stale read" : first ? changeText(first, step) : step.note || step.detail.join(", ");
       if (note) what.append(h("span", { class: step.stale.length ? "note warn" : "note" }, note));
     } else what.append(h("span", { class: "who hue-store" }, "The start"));
     const button = h("button", { type: "button", class: "step", on: { click: () => go(n) } }, number, what);
@@ -186,7 +186,8 @@
 
   function staleText(stale, step) {
     const parts = stale.differences.map(([field, cache, truth]) =>
-      field ? `its cache shows ${stale.object} ${field} = ${cache}, in truth it is ${truth}`
+      field === "uid" ? `its cache shows the earlier ${stale.object}, which is gone: another took the name`
+      : field ? `its cache shows ${stale.object} ${field} = ${cache}, in truth it is ${truth}`
         : cache === null ? `its cache shows no ${stale.object}, in truth there is one`
           : `its cache still shows ${stale.object}, in truth it is gone`);
     const box = h("div", { class: "stale" }, h("strong", {}, "Stale read: "), parts.join("; "), ".");
@@ -213,6 +214,7 @@
         h("p", { class: "role" }, [step.deed.startsWith(step.action) ? "" : `in ${step.action}`, step.detail.join(", "), ROLES[step.role] || "",
           step.repeats ? "repeats for ever" : ""].filter(Boolean).join(" · ")),
         changes.length ? h("ul", { class: "changes" }, changes) : h("p", { class: "role" }, "Nothing in the store changes."),
+        ...(step.note ? [h("p", { class: "happens" }, `${step.note[0].toUpperCase()}${step.note.slice(1)}.`)] : []),
         ...step.stale.map((stale) => staleText(stale, step)));
     }
     const waiting = story.flights.filter((f) => (f.sent.length ? f.sent[0] + 1 : 0) <= at && (f.landed === null || f.landed + 1 > at));
@@ -318,11 +320,12 @@
 
   function privateRows() {
     const scene = story.scenes[at], before = story.scenes[Math.max(at - 1, 0)];
-    return Object.keys(scene.private).flatMap((actor) => {
-      const names = Object.keys(scene.private[actor]).filter((name) =>
-        (byId("every").checked || !/^(control|local|budget) /.test(name)) && new Set(story.scenes.map((one) => one.private[actor][name])).size > 1);
+    const kept = (one, actor, name) => (one.private[actor] || {})[name] ?? "—";
+    return [...new Set(story.scenes.flatMap((one) => Object.keys(one.private)))].flatMap((actor) => {
+      const names = [...new Set(story.scenes.flatMap((one) => Object.keys(one.private[actor] || {})))].filter((name) =>
+        (byId("every").checked || !/^(control|local|budget) /.test(name)) && new Set(story.scenes.map((one) => kept(one, actor, name))).size > 1);
       return names.map((name) => h("tr", { class: "field" }, h("th", { scope: "row" }, `${actor} ${name}`.trim()),
-        cell(scene.private[actor][name], before.private[actor][name], undefined, "")));
+        cell(kept(scene, actor, name), kept(before, actor, name), undefined, "")));
     });
   }
 

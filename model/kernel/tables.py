@@ -256,9 +256,10 @@ def _fill_tables(
     finite.owner_texts = [f"{k} {schema.kinds[k].names[s]}" for k, s in finite.owners]
     removed = deleted(run) | {g.kind for g in given if any(i.path[0] == "owner" for i in g.items)}
     for piece in run:
-        removed |= {
-            x.kind for x in calls(piece) if any(f.path[0] in ("owner", "finalizers") for f in (*x.fields, *x.ops))
-        }
+        for x in calls(piece):
+            written = {f.path[0] for f in x.fields} | {o.path[0] for o in x.ops}
+            if written & {"owner", "finalizers"}:
+                removed.add(x.kind)
     finite.returning = frozenset(k for k in schema.kinds if k in created(run) and k in removed)
 
 

@@ -117,3 +117,5 @@ def test_errors_of_the_world_point_at_the_check(answer: Ask) -> None:
     )
     status, _, err = answer(text + "check small { run C\n given A one { } }\n")
     assert status == WRONG and "-- D" in err and "Fix: " in err and " | " in err
+    for words in (("sim", "s.loop"), ("graph", "s.loop")):
+        assert answer(text + "check small { run C\n given A one { } }\n", *words) == (WRONG, "", err)

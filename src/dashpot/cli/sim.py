@@ -42,9 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Walks, then tells what the walks met and what they broke."""
     from dashpot.checker.simulate import simulate
-    from dashpot.cli.speech import load_spec
+    from dashpot.cli.speech import build_world, load_spec
     from dashpot.cli.targets import only_check, with_scope
-    from dashpot.model.kernel.build import build
 
     program = load_spec(args.file)
     check = with_scope(program, only_check(program, args.check), args.set)
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         done = simulate(
             program,
             check,
-            build(program, check),
+            build_world(program, check),
             seed=args.seed,
             walks=args.walks,
             steps=args.steps,

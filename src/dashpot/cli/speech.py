@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dashpot.grammar.report import Message
-    from dashpot.model.program import Program
+    from dashpot.model.program import Check, Program
+    from dashpot.model.system import System
 
 
 def tell(problem: Problem) -> None:
@@ -33,6 +34,18 @@ def load_spec(path: str) -> Program:
     text = read_spec(path)  # says in plain words why a file is no text at all
     # A pipe (`dashpot check <(…)`) can be read only once.
     return load(path) if os.path.isfile(path) else load_text(text, path, Path(path).parent)
+
+
+def build_world(program: Program, check: Check) -> System:
+    """The world of a check. Raises SpecRejected, with a place and the texts, when there can be none."""
+    from dashpot.grammar.report import SpecRejected, from_fault
+    from dashpot.model.fault import SpecError
+    from dashpot.model.kernel.build import build
+
+    try:
+        return build(program, check)
+    except SpecError as fault:
+        raise SpecRejected([from_fault(fault, check.span)], dict(program.sources)) from None
 
 
 def sources_of(messages: Iterable[Message], known: Mapping[str, str] | None = None) -> dict[str, str]:

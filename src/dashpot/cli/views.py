@@ -89,7 +89,7 @@ def _element(formula: object) -> Expr | None:
 
 def observed(program: Program, check: Check, asked: tuple[Asked, ...]) -> tuple[System, tuple[Answer, ...]]:
     """The world of a check, and how the values of the expressions are read off its states."""
-    from dashpot.model.kernel.build import build
+    from dashpot.cli.speech import build_world
     from dashpot.model.types import Bool, Int
 
     cases = [_cases(one) for one in asked]
@@ -98,7 +98,7 @@ def observed(program: Program, check: Check, asked: tuple[Asked, ...]) -> tuple[
         for number, found in enumerate(cases)
         for place, (_, test) in enumerate(found)
     ]
-    system = build(evolve(program, properties=(*program.properties, *properties)), check)
+    system = build_world(evolve(program, properties=(*program.properties, *properties)), check)
     nodes = {g.property: g.body for g in system.goals if g.property.startswith(NAME)}
     answers = []
     for number, (one, found) in enumerate(zip(asked, cases, strict=True)):
