@@ -12,7 +12,7 @@ from attrs import frozen
 
 from dashpot.checker.hindrance import hindrances
 from dashpot.checker.retrace import fire
-from dashpot.checker.scene import Key, Stage
+from dashpot.checker.scene import Key, Stage, beyond
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.core import Node
 from dashpot.model.interpret import evaluate, reads
@@ -179,8 +179,10 @@ def cell_bindings(
         there = stage.row(key).get("present") if cell.area == "store" else None
         if cell.path == "present" or (there is not None and not any(rows[s][there.index] for s in states)):
             continue
+        if cell.area == "store" and all(beyond(stage.row(key), cell.path, rows[s]) for s in states):
+            continue
         text, values = _named(stage, cell, rows[states[-1]]), _texts(stage, cell, rows)
-        if text and any(values):
+        if text and any(values[s] for s in states):
             found.append(Binding(text, values))
             told.add(key)
     for cell in cells:

@@ -58,7 +58,7 @@ def _lost(index: int, labels: Sequence[Label], scenes: Sequence[Scene], under_wa
         if not lost or not lost[0].sent:
             return f"an event of {kind} never reaches {label.actor}"
         what = _during(lost[0].key, lost[0].sent, scenes)
-        return f"{label.actor} never hears of {steps(lost[0].sent)}: {what}" if what else ""
+        return f"{label.actor} never hears of {steps(lost[0].sent)}" + (f" ({what})" if what else "")
     sent = tuple(sorted({s for f in lost for s in f.sent}))
     seen = f"; of {steps(sent)} only the outcome is seen" if len(sent) > 1 else ""
     return f"the watch broke and {label.actor} lists {kind} anew{seen}"

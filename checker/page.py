@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from importlib.resources import files
 from string import Template
 
@@ -31,7 +32,7 @@ def page(story: Story) -> str:
         title=html.escape(story.title),
         verdict=html.escape(KINDS.get(story.kind, story.kind)),
         kind=html.escape(story.kind),
-        sentence=html.escape(story.sentence),
+        sentence=re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(story.sentence)),
         tale=html.escape(tell(story, color=False, width=92)),
         style=style,
         script=script,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dashpot.checker.blame import WRITES, asleep, enabled, step_name
 from dashpot.checker.scene import ZEROS, Scene, Stage, compared
@@ -177,15 +177,28 @@ def _stale_write(facts: Facts) -> Iterator[str]:
     """Writes that a stale read decided: what to do depends on the verb and on whose change was missed."""
     told: set[str] = set()
     for read in reversed(facts.stale):
-        label = facts.labels[read.step]
-        written = facts.scenes[read.step].truth != facts.scenes[read.step + 1].truth
-        if label.verb not in WRITES or label.role != "step" or label.verb in told or not written:
+        step = _decided(facts, read.step)
+        if step is not None and facts.labels[step].verb not in told:
+            told.add(facts.labels[step].verb)
+            yield _fresher(facts, evolve(read, step=step))
+
+
+def _decided(facts: Facts, step: int) -> int | None:
+    """The write that a read decided: that of its own step, else the first one later in the same pass."""
+    first = facts.labels[step]
+    for i in range(step, len(facts.labels)):
+        label = facts.labels[i]
+        if label.actor != first.actor or label.verb in HEARS:
             continue
-        told.add(label.verb)
-        yield _fresher(facts, read, label)
+        if label.role != "step" or label.fairness != first.fairness or label.verb in ("start", "end", "act"):
+            return None
+        if label.verb in WRITES and facts.scenes[i].truth != facts.scenes[i + 1].truth:
+            return i
+    return None
 
 
-def _fresher(facts: Facts, read: StaleRead, label: Label) -> str:
+def _fresher(facts: Facts, read: StaleRead) -> str:
+    label = facts.labels[read.step]
     step, kind = read.step + 1, read.object.split(" ")[0]
     mine = [m for m in read.missing if facts.labels[m - 1].actor == label.actor]
     if label.verb == "create" and read.unseen:
@@ -263,6 +276,8 @@ def _unwoken(facts: Facts) -> Iterator[str]:
             continue
         own = [i for i, label in enumerate(facts.labels) if label.actor == actor and label.verb not in HEARS]
         for i in range(own[-1] + 1 if own else 0, len(facts.labels)):
+            if facts.labels[i].verb == "tick":  # growing older is no event
+                continue
             moved = compared(facts.scenes[i].objects(), facts.scenes[i + 1].objects())
             moved = [c for c in moved if _arrives(facts, actor, c.object, i)]
             moved += compared(facts.scenes[i].objects(actor), facts.scenes[i + 1].objects(actor))
@@ -314,8 +329,8 @@ def _fight(facts: Facts) -> Iterator[str]:
     start = facts.violated.trace.loop
     if start is None:
         return
-    turns: dict[tuple[str, str], dict[tuple[str | None, str | None], str]] = {}
-    rivals: dict[tuple[str, str], tuple[str, str]] = {}
+    turns: dict[tuple[str, str], dict[tuple[str | None, str | None], tuple[str, str]]] = {}
+    rivals: dict[tuple[str, str], tuple[tuple[str, str], tuple[str, str]]] = {}
     passing: set[str] = set()
     for i in range(start, len(facts.labels)):
         label = facts.labels[i]
@@ -332,22 +347,27 @@ def _fight(facts: Facts) -> Iterator[str]:
     blamed = {what for what in turns if what[0] not in passing and _concerns(facts, *what)}
     fought = [what for what in rivals if what in blamed]
     if fought and len(fought) == len(blamed):  # else the cycle does more than undo
-        (object, field), (one, two) = fought[0], rivals[fought[0]]
-        if one.partition(" for ")[0] == two.partition(" for ")[0] and " for " in one:
-            actor, _, key = one.partition(" for ")
-            who = f"{actor} writes {field} of {object} in turns for {key} and for {two.partition(' for ')[2]}"
-            yield f"{who}: let one key own it, and the other leave alone what is not its own."
-            return
-        yield (
-            f"{one} and {two} write {field} of {object} in turns: let one of them own it (`apply`), "
-            "or write it only where it is unset."
-        )
+        yield _rivalry(*fought[0], *rivals[fought[0]])
 
 
-def _writer(label: Label) -> str:
-    """Who writes: the actor, and the key that it works for where that is not the object written."""
-    key = label.fairness[-1] if label.action == "reconcile" and label.fairness else ""
-    return f"{label.actor} for {key}" if key and key != label.object else label.actor
+def _rivalry(object: str, field: str, one: tuple[str, str], two: tuple[str, str]) -> str:
+    """Two writers of one field: two actors, two keys of one controller, or two actions of one process."""
+    what = f"{field} of {object} in turns"
+    if one[0] != two[0]:
+        who = f"{one[0]} and {two[0]} write {what}"
+        return f"{who}: let one of them own it (`apply`), or write it only where it is unset."
+    if one[1].startswith("for ") or two[1].startswith("for "):
+        who = f"{one[0]} writes {what} {one[1]} and {two[1]}"
+        return f"{who}: let one key own it, and the other leave alone what is not its own."
+    who = f"{one[0]} writes {what}, by {one[1]} and by {two[1]}"
+    return f"{who}: let what one of them does stop the other."
+
+
+def _writer(label: Label) -> tuple[str, str]:
+    """Who writes: the actor, and the key that it works for or the action that it takes."""
+    if label.action == "reconcile" and label.fairness:
+        return label.actor, f"for {label.fairness[-1]}"
+    return label.actor, label.action
 
 
 def _concerns(facts: Facts, object: str, field: str) -> bool:
@@ -361,9 +381,9 @@ def _concerns(facts: Facts, object: str, field: str) -> bool:
 
 
 def _same_again(facts: Facts) -> Iterator[str]:
-    """A cycle of writes by one actor that no stale read explains."""
+    """A cycle of writes by one actor that neither a stale read nor a rival explains."""
     start = facts.violated.trace.loop
-    if start is None or facts.stale or facts.violated.kind not in ("trapped", "loop"):
+    if start is None or facts.stale or any(True for _ in _fight(facts)):
         return
     writes = [label for label in facts.labels[start:] if label.verb in WRITES and label.role == "step"]
     if writes and len({label.actor for label in writes}) == 1:

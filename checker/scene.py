@@ -22,16 +22,19 @@ from dashpot.model.system import Cell, System, Update
 Key: TypeAlias = tuple[str, int]
 """An object's place in the scope: (kind, slot); slot -1 for a kind that has no slots."""
 
-QUIET = frozenset({"present", "name", "uid", "resourceVersion", "incarnation", "slot", "between", "some"})
+QUIET = frozenset({"present", "name", "uid", "resourceVersion", "incarnation", "slot", "between"})
 """Paths that identify an object or a version: its name shows them, and their numbers mean nothing to a reader."""
 
 KEPT = frozenset({"generation", "creationTimestamp"})
 """Fields that the API server keeps by itself: a change of them is no news beside the one that it follows from."""
 
+SOME = ".some"
+"""How the path of the bit ends that says whether an optional value, or an entry of a map, is there."""
+
 _DUTIES = ("own.", "owed.")
 """Fields of a pending change that say whom it wakes, and nothing of the object."""
 
-ZEROS = frozenset({"null", "false", "0", "", "[]", "{}", "none", "no", "absent"})
+ZEROS = frozenset({"null", "false", "0", "", "[]", "{}", "none", "no", "absent", "—"})
 """Texts of a field that say as much as leaving it out, when a new object is described."""
 
 _OWN = ("store", "local", "memory", "control")
@@ -130,6 +133,7 @@ class Stage:
         self._caches: dict[str, dict[Key, dict[str, Cell]]] = defaultdict(lambda: defaultdict(dict))
         self._pending: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
         self._private: dict[str, list[Cell]] = defaultdict(list)
+        self._own: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
         acting = {update.label.actor for update in system.updates}
         for cell in system.cells:
             self._sort(cell, acting)
@@ -148,6 +152,7 @@ class Stage:
             self._pending[cell.actor, cell.kind][cell.path] = cell
         elif cell.area != "shadow":
             self._private[cell.actor].append(cell)
+            self._own[cell.area, cell.actor].setdefault(cell.path, cell)
 
     def _forget_unkept(self) -> None:
         """Leave out fields that a cache does not keep: nobody reads them there, so no step brings them up to date."""
@@ -183,9 +188,10 @@ class Stage:
         return found
 
     def roots(self, update: Update) -> list[Node]:
-        """What a step tests, and what flows into the store, locals and memory."""
+        """What a step tests, what it owes, and what flows into the store, locals and memory."""
         cells = self.system.cells
-        return [*update.guard, *(node for index, node in update.assigns if cells[index].area in _OWN)]
+        owed = [obligation.holds for obligation in update.obligations]
+        return [*update.guard, *owed, *(node for index, node in update.assigns if cells[index].area in _OWN)]
 
     def read(self, update: Update) -> dict[Key, set[str]]:
         """The cached objects that the tests and writes of a step read, with the fields."""
@@ -224,7 +230,7 @@ class Stage:
             pending[actor] += tuple(self._undelivered(cells, values))
         private: dict[str, dict[str, str]] = {}
         for actor, owned in self._private.items():
-            private[actor] = {self._private_name(c): self.text(c, values) for c in owned if told(c.path)}
+            private[actor] = {self._private_name(c): self._kept(c, values) for c in owned if told(c.path)}
         return Scene(truth, caches, dict(pending), private)
 
     def cleared(self, scenes: Sequence[Scene], rows: Sequence[Sequence[int]]) -> tuple[Scene, ...]:
@@ -238,13 +244,27 @@ class Stage:
         left: dict[str, dict[str, str]] = {}
         for actor, owned in self._private.items():
             lit = {
-                self._private_name(c): self.text(c, values)
+                self._private_name(c): self._kept(c, values)
                 for c in owned
                 if told(c.path)
-                and (values[c.index] != c.lo or c.area in LASTING and ("." not in c.path or c.index in used))
+                and not (c.area == "local" and c.path.endswith(".current"))  # whether a write would be a Conflict
+                and (values[c.index] != c.lo or (c.area in LASTING and ("." not in c.path or c.index in used)))
             }
             left |= {actor: lit} if lit else {}
         return left
+
+    def _field(self, row: Mapping[str, Cell], path: str, values: Sequence[int]) -> str:
+        if beyond(row, path, values):
+            return "—"
+        return "null" if absent(row, path, values) else self.text(row[path], values)
+
+    def _kept(self, cell: Cell, values: Sequence[int]) -> str:
+        """The text of what an actor keeps: a value, or "null" where an optional one or an entry is not there."""
+        return (
+            self._field(self._own[cell.area, cell.actor], cell.path, values)
+            if cell.slot < 0
+            else self.text(cell, values)
+        )
 
     def text(self, cell: Cell, values: Sequence[int]) -> str:
         """A cell's value as text; a reference to a slot ("Pod[0]") by the name of the object there."""
@@ -260,7 +280,7 @@ class Stage:
             present = cells.get("present")
             if present is not None and not values[present.index]:
                 continue
-            fields = {path: self.text(c, values) for path, c in cells.items() if told(path)}
+            fields = {path: self._field(cells, path, values) for path in cells if told(path)}
             yield Item(key[0], key[1], self._called(key, cells, values), fields)
 
     def _called(self, key: Key, cells: Mapping[str, Cell], values: Sequence[int]) -> str:
@@ -279,14 +299,33 @@ class Stage:
             if key is None or (count is not None and position >= values[count.index]):
                 continue
             present = parts.get("present")
-            fields = {path: self.text(c, values) for path, c in parts.items() if told(path)}
+            fields = {path: self._field(parts, path, values) for path in parts if told(path)}
             gone = present is not None and not values[present.index]
             yield Undelivered(key[0], key[1], self._called(key, parts, values), gone, fields)
 
 
 def told(path: str) -> bool:
     """Whether a path is a field that people know of."""
+    if path.endswith(SOME) and path.count(".") > (path.startswith(("spec.", "status."))):
+        return False
     return path.rpartition(".")[2] not in QUIET and not path.startswith(_DUTIES)
+
+
+def absent(row: Mapping[str, Cell], path: str, values: Sequence[int]) -> bool:
+    """Whether a value is part of an optional one, or of an entry of a map, that is not there."""
+    parts = path.split(".")
+    marks = (row.get(".".join(parts[:n]) + SOME) for n in range(1, len(parts) + 1))
+    return any(mark is not None and not values[mark.index] for mark in marks)
+
+
+def beyond(row: Mapping[str, Cell], path: str, values: Sequence[int]) -> bool:
+    """Whether a value is part of a list entry behind the end of the list."""
+    parts = path.split(".")
+    for n, part in enumerate(parts):
+        size = row.get(".".join([*parts[:n], "size"])) if part.isdigit() else None
+        if size is not None and values[size.index] <= int(part):
+            return True
+    return False
 
 
 def _target(parts: Mapping[str, Cell], values: Sequence[int]) -> Key | None:
@@ -312,7 +351,20 @@ def _names(system: System) -> dict[Key, str]:
         slots = {c.slot for c in cells if c.kind == kind and c.slot >= 0 and c.area in ("store", "cache")}
         if name and len(slots) == 1:
             found[kind, slots.pop()].add(name)
+        for key, called in _arguments(system, update):
+            found[key].add(called)
     return {key: names.pop() for key, names in found.items() if len(names) == 1}
+
+
+def _arguments(system: System, update: Update) -> Iterator[tuple[Key, str]]:
+    """The objects that an action is given ("p = web, n = east"): the first guards say, in order, that they exist."""
+    if not update.label.fairness or update.label.action in ("", "reconcile"):
+        return
+    given = [text.rpartition(" = ")[2] for text in update.label.fairness[-1].split(", ") if " = " in text]
+    cells = [system.cells[node.value] for node in update.guard if node.op == "cell"]
+    there = [(c.kind, c.slot) for c in cells if c.path == "present"]
+    if len(given) == len(there):
+        yield from zip(there, given, strict=True)
 
 
 def compared(before: Mapping[Key, Item], after: Mapping[Key, Item], where: str = "", actor: str = "") -> list[Change]:

@@ -258,7 +258,10 @@ def _stale(
         comes = next((f.landed + 1 for f in late if f.landed is not None and f.how == "delivered"), None)
         differences = [d for d in differing(truth.get(key), cached.get(key)) if d[0] in fields]
         if OTHER in fields:
-            differences = [(OTHER, "an earlier one", "another of the same name")]
+            mattered = stage.read(update)[key]
+            unlike = [d for d in differing(truth.get(key), cached.get(key)) if d[0] in mattered]
+            shown, true = (", ".join(f"{d[0]} = {d[k]}" for d in unlike) for k in (1, 2))
+            differences = [(OTHER, shown, true)]
         if differences:
             title = (truth.get(key) or cached[key]).title
             found.append(Stale(actor, title, tuple(differences), sent, comes))
@@ -288,7 +291,7 @@ def _property(violated: Violated) -> str:
 def _title(name: str, violated: Violated) -> str:
     thing, field = violated.about
     thing = thing or (violated.goal.about if violated.goal is not None else "")
-    about = f"{field} of {thing}" if thing and field not in ("", "*", "uid") else thing
+    about = f"{field} of {thing}" if thing and field not in ("", "*", "uid", name) else thing
     return f"{name} for {about}" if about else name
 
 
@@ -334,14 +337,14 @@ def _written(thing: str, field: str, start: int, labels: Sequence[Label], scenes
         mine = [c for c in moved if c.object == thing and (field == "*" or c.field == field)]
         if field == "*":
             made = any(c.field == "" and c.before is None for c in mine)
-            taken = any(c.field == "" and c.after is None or c.field == "deletionTimestamp" for c in mine)
+            taken = any((c.field == "" and c.after is None) or c.field == "deletionTimestamp" for c in mine)
             makers |= {labels[i].actor: None} if made else {}
             takers |= {labels[i].actor: None} if taken and not made else {}
         elif labels[i].verb in WRITES and (mine or (labels[i].object == thing and not moved)):
             makers[labels[i].actor] = None
     if field == "*":
-        made, taken = (f" by {_listed(list(who))}" if who else "" for who in (makers, takers))
-        return f"{thing} is made{made} and taken away{taken} again and again, for ever."
+        by, off = (f" by {_listed(list(who))}" if who else "" for who in (makers, takers))
+        return f"{thing} is made{by} and taken away{off} again and again, for ever."
     who = f" by {_listed(list(makers))}{' in turns' if len(makers) > 1 else ''}" if makers else ""
     return f"{field} of {thing} is written{who} again and again, for ever."
 

@@ -129,7 +129,8 @@ def stale_text(stale: Stale, number: int) -> str:
     shown = []
     for field, cache, truth in stale.differences:
         if field == OTHER:
-            shown.append(f"its cache shows the earlier {stale.object}, which is gone: another took the name")
+            was, now = (f" ({text})" if text else "" for text in (cache, truth))
+            shown.append(f"its cache shows the earlier {stale.object}{was}, which is gone; another took the name{now}")
         elif field:
             shown.append(f"its cache shows {stale.object} {field} = {cache}, in truth it is {truth}")
         elif cache is None:

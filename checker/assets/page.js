@@ -79,7 +79,7 @@
     if (step) {
       what.append(h("span", { class: `who ${hueOf(step.actor)}` }, step.actor), ` ${step.deed}`);
       const first = step.changes.find((change) => change.where === "") || step.changes[0];
-      const note = step.stale.length ? "decided by a stale read" : first ? changeText(first, step) : step.note || step.detail.join(", ");
+      const note = step.stale.length ? "decided by a stale read" : step.role === "fault" && step.note ? step.note : first ? changeText(first, step) : step.note || step.detail.join(", ");
       if (note) what.append(h("span", { class: step.stale.length ? "note warn" : "note" }, note));
     } else what.append(h("span", { class: "who hue-store" }, "The start"));
     const button = h("button", { type: "button", class: "step", on: { click: () => go(n) } }, number, what);
@@ -186,7 +186,7 @@
 
   function staleText(stale, step) {
     const parts = stale.differences.map(([field, cache, truth]) =>
-      field === "uid" ? `its cache shows the earlier ${stale.object}, which is gone: another took the name`
+      field === "uid" ? `its cache shows the earlier ${stale.object}${cache && ` (${cache})`}, which is gone; another took the name${truth && ` (${truth})`}`
       : field ? `its cache shows ${stale.object} ${field} = ${cache}, in truth it is ${truth}`
         : cache === null ? `its cache shows no ${stale.object}, in truth there is one`
           : `its cache still shows ${stale.object}, in truth it is gone`);

@@ -63,7 +63,7 @@ def test_a_spec_that_has_changed_is_looked_at_again_in_the_same_scope(
 def test_a_picture_around_a_run_is_of_the_world_of_the_run(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("graph", "twins.loop", "--focus", run, "--radius", "9", "--view", "Item.size()", "-o", "g.dot")
     status, out, _ = answer(capsys, *words)
-    assert status == HOLDS and out == "g.dot: 4 boxes for 44 states\n"
+    assert status == HOLDS and out.startswith("g.dot: 4 boxes")
     text = Path("g.dot").read_text()
     assert all(f"Item.size() <B>{n}</B>" in text for n in range(4)) and "━ the run" in text
     status, _, err = answer(capsys, *words, "--set", "FIXED=true")

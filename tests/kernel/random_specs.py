@@ -57,13 +57,21 @@ class Body:
     def test(self) -> str:
         box = self.one(*self.boxes)
         a, b = self.number(), self.number()
-        options = [f"{a} < {b}", f"{a} == {b}", f"{box}.spec.on", f"{box}.status.phase == Old", f"{box}.spec.to != null"]
+        options = [
+            f"{a} < {b}",
+            f"{a} == {b}",
+            f"{box}.spec.on",
+            f"{box}.status.phase == Old",
+            f"{box}.spec.to != null",
+        ]
         options += [f"{box}.deletionTimestamp == null", f'"x" in {box}.status.marks', f"{box}.spec.names.isEmpty()"]
         options += [f"{xs}.exists(q, q.spec.of == {box}.name)" for xs in self.lists]
         options += [f"{xs}.all(q, q.owner == {box})" for xs in self.lists]
         options += [f"{n}.spec.k == 1" for n in self.notes]
         first = self.one(*options)
-        return self.one(first, first, f"!({first})", f"{first} && {self.one(*options)}", f"{first} || {self.one(*options)}")
+        return self.one(
+            first, first, f"!({first})", f"{first} && {self.one(*options)}", f"{first} || {self.one(*options)}"
+        )
 
     # ------------------------------------------------------------------ statements
     def block(self, depth: int, most: int = 3) -> str:
@@ -165,9 +173,16 @@ def spec_texts(draw: st.DrawFn) -> str:
     for name in ("A", "B")[: int(one("1", "1", "2"))]:
         run.append(name)
         when = one("", "", " as b when b.spec.n != old.spec.n", " as b when b.generation != old.generation")
-        clauses = one("", "owns Note", "watches Note as n -> n.spec.of", "watches Note as n -> Box", "owns Note; workers 2")
+        clauses = one(
+            "", "owns Note", "watches Note as n -> n.spec.of", "watches Note as n -> Box", "owns Note; workers 2"
+        )
         clauses += one("", "; cache Note read_own_writes", "; cache Note live")
-        index = one("", "", "; index size: 0..3 = 0 on Note { add n { size = min(3, size + 1) }; delete n { size = max(0, size - 1) } }")
+        index = one(
+            "",
+            "",
+            "; index size: 0..3 = 0 on Note { add n { size = min(3, size + 1) }; delete n { size = max(0, size - "
+            "1) } }",
+        )
         end = one("", "", "requeue", "requeue after 2s")
         gone = one("", "", '; gone name { create Note { name: "m" } on AlreadyExists { } }')
         body = Body(draw, "b", True, True)
@@ -187,7 +202,18 @@ controller {name} for Box{when} {{
     text += f"environment U {{ action one(x: Box) at most 1 {{ {body.block(1, 2).replace('cached', 'live')} }}"
     text += one("", '; action two() at most 1 { create Note { name: "n" } on AlreadyExists { } }',
                 "; action three(n: Note) at most 1 { delete n }") + " }\n"  # fmt: skip
-    faults = one("", "", "crash: 1", "drop: 1", "relist: 1", "stale_restart: 1", "timeout: 1", "pause: 1", "down: 1", "partition: 1")
+    faults = one(
+        "",
+        "",
+        "crash: 1",
+        "drop: 1",
+        "relist: 1",
+        "stale_restart: 1",
+        "timeout: 1",
+        "pause: 1",
+        "down: 1",
+        "partition: 1",
+    )
     text += f"""
 property p1 for b in Box = always b.status.seen <= b.spec.n || b.spec.on
 property p2 for b in Box = converges to b.status.seen == b.spec.n

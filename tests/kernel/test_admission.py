@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe
 
 HEAD = """
@@ -43,7 +42,7 @@ DOUBLE = "admission Twice on create Box b { b.spec.n = b.spec.n * 2 }\n"
 LIMIT = 'admission Limit on create Box b { if b.spec.n > 2 { fail "too big" } }\n'
 READ = 'let b = get live Box "b"; if b == null { return }; '
 
-ROWS = {
+ROWS: dict[str, tuple[str, str, str, str, dict[str, str | None]]] = {
     "without hooks": ("", "", 'create Box { name: "b", spec.n: 1 }', "", {"out": "ok", "n": "1"}),
     "a hook that is not in the run does nothing": (LIMIT, "", 'create Box { name: "b", spec.n: 3 }', "", {"out": "ok"}),
     "a hook denies": (LIMIT, "Limit, ", 'create Box { name: "b", spec.n: 3 }', "", {"out": "denied", "n": None}),

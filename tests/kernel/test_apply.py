@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe
 
 HEAD = """
@@ -18,13 +17,16 @@ def in_turn(*turns: tuple[str, str]) -> dict[str, str]:
     managers: dict[str, str] = {}
     for i, (who, call) in enumerate(turns):
         error = "NotFound" if call.startswith("patch") else "Conflict"
-        managers[who] = managers.get(who, "") + f"""
+        managers[who] = (
+            managers.get(who, "")
+            + f"""
   action turn{i}(l: Log) when l.status.step == {i} {{
     let b = get live Box "b"
     if b == null {{ return }}
     {call} on {error} {{ patch l.status {{ step: {i + 1}, out: conflict }}; return }}
     patch l.status {{ step: {i + 1}, out: ok }}
   }}"""
+        )
     actors = "\n".join(f"process {who} {{{actions}\n}}" for who, actions in managers.items())
     return Probe(f"""{HEAD}{actors}
 check c {{ run {", ".join(managers)}; scope {{ Log: 1, Box: 1 }}; given Log l {{ }}; given Box b {{ }} }}
@@ -65,7 +67,8 @@ ROWS = {
         "ok", {"spec.n": "3", "spec.m": "3"},
     ),
     "what is applied no more goes": (
-        [("A", "apply b { spec.name: \"x\" }"), ("A", "apply b { spec.m: 1 }")], "ok", {"spec.name": "null", "spec.m": "1"},
+        [("A", 'apply b { spec.name: "x" }'), ("A", "apply b { spec.m: 1 }")], "ok",
+        {"spec.name": "null", "spec.m": "1"},
     ),
     "what is applied no more leaves its default": (
         [("A", "apply b { spec.n: 1 }"), ("A", "apply b { spec.m: 1 }")], "ok", {"spec.n": "2", "spec.m": "1"},
@@ -97,10 +100,12 @@ ROWS = {
         [("A", "apply b.status { seen: 1 }"), ("B", "apply b.status { seen: 3 }")], "conflict", {"status.seen": "1"},
     ),
     "to apply the spec gives nothing of the status up": (
-        [("A", "apply b.status { seen: 1 }"), ("A", "apply b { spec.m: 1 }")], "ok", {"status.seen": "1", "spec.m": "1"},
+        [("A", "apply b.status { seen: 1 }"), ("A", "apply b { spec.m: 1 }")], "ok", {"status.seen": "1", "spec.m":
+        "1"},
     ),
     "to apply the status gives nothing of the spec up": (
-        [("A", "apply b { spec.m: 1 }"), ("A", "apply b.status { seen: 1 }")], "ok", {"status.seen": "1", "spec.m": "1"},
+        [("A", "apply b { spec.m: 1 }"), ("A", "apply b.status { seen: 1 }")], "ok", {"status.seen": "1", "spec.m":
+        "1"},
     ),
 }  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe, verdicts
 
 TWINS = """
@@ -112,7 +111,8 @@ controller C for Box {
     create Mark { name: "m-" + b.name, spec.saw: n.spec.n } on AlreadyExists { }
   }
 }
-environment U { action up() when Note.exists(n, n.spec.n == 0) at most 1 { let n = get live Note "n"; if n == null { return }; patch n.spec { n: 1 } } }
+environment U { action up() when Note.exists(n, n.spec.n == 0) at most 1 { let n = get live Note "n"
+  if n == null { return }; patch n.spec { n: 1 } } }
 property in_turn = on create Mark m require Mark.all(x, x.spec.saw <= m.spec.saw)
 property both    = sometimes Mark.size() == 2
 check c { run C, U; scope { Box: 2, Mark: 2, Note: 1 }; faults { }; given Box a { }; given Box b { }; given Note n { } }
@@ -148,8 +148,12 @@ check c { run C; scope { Box: N, Flag: 1 }; faults { }; resync on; GIVEN; given 
 """
 
 
-@pytest.mark.parametrize(("workers", "boxes", "together"), [("", 2, False), ("workers 2", 2, True), ("workers 2", 1, False)])
-def test_workers_take_different_keys_and_a_key_is_in_one_pair_of_hands(workers: str, boxes: int, together: bool) -> None:
+@pytest.mark.parametrize(
+    ("workers", "boxes", "together"), [("", 2, False), ("workers 2", 2, True), ("workers 2", 1, False)]
+)
+def test_workers_take_different_keys_and_a_key_is_in_one_pair_of_hands(
+    workers: str, boxes: int, together: bool
+) -> None:
     given = "; ".join(f"given Box b{i} {{ }}" for i in range(boxes))
     text = BUSY.replace("WORKERS", workers).replace("N,", f"{boxes},").replace("GIVEN", given)
     assert (verdicts(text)["together"] == "holds") == together
@@ -225,7 +229,8 @@ controller C for Box {
   }
 }
 environment U {
-  action up(b: Box) at most 1 { patch b.spec { n: 1 }; let n = get live Note "n"; if n != null { patch n.spec { n: 1 } } }
+  action up(b: Box) at most 1 { patch b.spec { n: 1 }; let n = get live Note "n"
+    if n != null { patch n.spec { n: 1 } } }
 }
 property odd = sometimes Box.exists(b, b.status.odd)
 check c { run C, U; scope { Box: 1, Note: 1 }; faults { }; given Box b { }; given Note n { } }
@@ -240,7 +245,8 @@ def test_lag_bounds_how_old_a_cache_is(lag: int) -> None:
 resource Box {{ spec {{ n: 0..4 }} }}
 controller C for Box {{ reconcile b {{ return }} }}
 environment U {{
-  action a() when Box.exists(x, x.name == "a" && Box.exists(y, y.name == "b" && x.spec.n == y.spec.n && x.spec.n < 4)) {{
+  action a() when Box.exists(x, x.name == "a" &&
+      Box.exists(y, y.name == "b" && x.spec.n == y.spec.n && x.spec.n < 4)) {{
     let x = get live Box "a"; if x != null {{ patch x.spec {{ n: x.spec.n + 1 }} }}
   }}
   action b() when Box.exists(x, x.name == "a" && Box.exists(y, y.name == "b" && x.spec.n > y.spec.n)) {{

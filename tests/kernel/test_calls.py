@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe
 
 KINDS = """
@@ -53,7 +52,7 @@ check c {{
 BOX = 'let b = get live Box "b"; if b == null { return }; '
 GIVEN = "given Box b { }"
 
-CALLS = {
+CALLS: dict[str, tuple[str, str, str, dict[str, str | None]]] = {
     # ---- create
     "create stores the object with its defaults and generation 1": (
         'create Box { name: "b", spec.n: 1 }', "AlreadyExists", "",
@@ -85,7 +84,8 @@ CALLS = {
         "NotFound", GIVEN, {"Log[0].status.out": "ok", "Box[0].spec.n": "1", "Box[0].spec.m": "3"},
     ),
     "a patch of an old copy if unchanged is a Conflict": (
-        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.spec { n: 1 }; patch b.spec { m: 3 } if unchanged',
+        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.spec { n: 1 }; patch b.spec { m: 3 } if '
+        'unchanged',
         "Conflict", GIVEN, {"Log[0].status.out": "conflict", "Box[0].spec.m": "2"},
     ),
     "a status write, too, makes a copy old": (
@@ -111,7 +111,8 @@ CALLS = {
         {"Log[0].status.out": "ok", "Box[0].spec.n": "2", "Box[0].spec.m": "3", "Box[0].spec.opt": "b"},
     ),
     "a write of the spec leaves the status alone": (
-        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.status { seen: 2 }; update b.spec { n: 1 } force',
+        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.status { seen: 2 }; update b.spec { n: '
+        '1 } force',
         "NotFound", GIVEN, {"Log[0].status.out": "ok", "Box[0].spec.n": "1", "Box[0].status.seen": "2"},
     ),
     "a write of the whole object leaves the status alone": (
@@ -120,7 +121,8 @@ CALLS = {
         "NotFound", GIVEN, {"Log[0].status.out": "ok", "Box[0].spec.n": "1", "Box[0].status.seen": "2"},
     ),
     "a write of the status leaves the spec alone": (
-        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.spec { n: 1 }; update b.status { seen: 2 } force',
+        BOX + 'let c = get live Box "b"; if c == null { return }; patch c.spec { n: 1 }; update b.status { seen: '
+        '2 } force',
         "NotFound", GIVEN, {"Log[0].status.out": "ok", "Box[0].spec.n": "1", "Box[0].status.seen": "2"},
     ),
     "update force sends every field of its side as it was read": (
@@ -154,7 +156,8 @@ CALLS = {
         {"Box[0].spec.list.size": "1", "Box[0].spec.list.0": "y"},
     ),
     "a null removes an optional field": (
-        BOX + "patch b.spec { opt: null }", "NotFound", 'given Box b { spec: { opt: "x" } }', {"Box[0].spec.opt": "null"},
+        BOX + "patch b.spec { opt: null }", "NotFound", 'given Box b { spec: { opt: "x" } }', {"Box[0].spec.opt":
+        "null"},
     ),
     "a JSON patch goes through when its test holds": (
         BOX + "patch json b { test spec.n: 0, replace spec.m: 3 }", "Invalid", GIVEN,
@@ -244,7 +247,8 @@ CALLS = {
     ),
     # ---- pods
     "a pod that is bound lingers": (
-        'let p = get live Pod "p"; if p == null { return }; delete p', "NotFound", 'given Pod p { spec: { nodeName: "x" } }',
+        'let p = get live Pod "p"; if p == null { return }; delete p', "NotFound", 'given Pod p { spec: { '
+        'nodeName: "x" } }',
         {"Pod[0]": "there", "Pod[0].deletionTimestamp": "set"},
     ),
     "a pod that is bound goes with delete now": (
@@ -263,7 +267,8 @@ CALLS = {
         {"Log[0].status.out": "ok", "Pod[0].spec.nodeName": "x"},
     ),
     "bind twice is a Conflict": (
-        'let p = get live Pod "p"; if p == null { return }; bind p to "x"; bind p to "y"', "Conflict", "given Pod p { }",
+        'let p = get live Pod "p"; if p == null { return }; bind p to "x"; bind p to "y"', "Conflict", "given Pod "
+        "p { }",
         {"Log[0].status.out": "conflict", "Pod[0].spec.nodeName": "x"},
     ),
     "bind of a pod that terminates is a Conflict": (
@@ -275,7 +280,8 @@ CALLS = {
         "patch l.status { out: missing }; return }; patch b.spec { n: 1 }",
         "NotFound", "", {"Log[0].status.out": "missing"},
     ),
-    "get live of nothing is null": ('let b = get live Box "b"; if b != null { return }', "", "", {"Log[0].status.out": "ok"}),
+    "get live of nothing is null": ('let b = get live Box "b"; if b != null { return }', "", "",
+        {"Log[0].status.out": "ok"}),
 }  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe, verdicts
 
 TIMER = """
@@ -31,7 +30,8 @@ def test_since_grows_with_the_ticks(after: str) -> None:
 URGENT = """
 resource Box { spec { at: Time; n: 0..1; late: bool } }
 process Fast { action work(b: Box) when b.spec.n == 0 { patch b.spec { n: 1 } } }
-process Slow { action give_up(b: Box) when since(b.spec.at) >= 1s && b.spec.n == 0 { patch b.spec { late: true, n: 1 } } }
+process Slow { action give_up(b: Box) when since(b.spec.at) >= 1s &&
+      b.spec.n == 0 { patch b.spec { late: true, n: 1 } } }
 property in_time = never Box.exists(b, b.spec.late)
 check c { run Fast, Slow; scope { Box: 1 }; faults { }; time TIME; given Box b { spec: { at: now() } } }
 """
@@ -104,11 +104,14 @@ ORDER = """
 resource Box { spec { at: Time } }
 resource Log { status { first: Name? } }
 process P {
-  action stamp(b: Box) when Log.all(l, l.status.first == null) && b.name == "a" && since(b.spec.at) >= 1s { patch b.spec { at: now() } }
+  action stamp(b: Box) when Log.all(l, l.status.first == null) && b.name == "a" &&
+      since(b.spec.at) >= 1s { patch b.spec { at: now() } }
 }
-property equal = always Box.all(x, Box.all(y, x.name == y.name || x.spec.at != y.spec.at || since(x.spec.at) == since(y.spec.at)))
+property equal = always Box.all(x, Box.all(y, x.name == y.name || x.spec.at != y.spec.at ||
+  since(x.spec.at) == since(y.spec.at)))
 property older = sometimes Box.exists(x, Box.exists(y, x.spec.at < y.spec.at))
-check c { run P; scope { Box: 2, Log: 1 }; faults { }; given Box a { }; given Box b { spec: { at: now() } }; given Log l { } }
+check c { run P; scope { Box: 2, Log: 1 }; faults { }; given Box a { }; given Box b { spec: { at: now() } }
+  given Log l { } }
 """
 
 
@@ -135,13 +138,18 @@ check c { run P; scope { Box: 1 }; given Box b { } }
 def test_ages_saturate_so_that_the_world_is_finite() -> None:
     text = """
 resource Box { spec { at: Time; n: 0..1 } }
-process P { action go(b: Box) when since(b.spec.at) >= 2s && since(b.spec.at) < 3s && b.spec.n == 0 { patch b.spec { n: 1 } } }
+process P { action go(b: Box) when since(b.spec.at) >= 2s && since(b.spec.at) < 3s &&
+      b.spec.n == 0 { patch b.spec { n: 1 } } }
 check c { run P; scope { Box: 1 }; time free; given Box b { spec: { at: now() } } }
 """
     probe = Probe(text)
     ages = {probe.store(s)["Box[0].spec.at"] for s in probe.edges}
     assert len(ages) == 5  # 0, 1, 2, 3 and "4 or more"
-    old = [s for s in probe.edges if probe.store(s)["Box[0].spec.n"] == "0" and "or more" in probe.store(s)["Box[0].spec.at"]]
+    old = [
+        s
+        for s in probe.edges
+        if probe.store(s)["Box[0].spec.n"] == "0" and "or more" in probe.store(s)["Box[0].spec.at"]
+    ]
     assert old and all(t == s for s in old for _, t in probe.edges[s])
 
 

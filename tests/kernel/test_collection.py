@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe, verdicts
 
 KINDS = """
@@ -21,7 +20,7 @@ check c {{ run {run}; scope {{ {scope} }}; faults {{ }}; {given} }}
 """)
 
 
-OWNED = 'given Set s { }; given Part p { owner: s }'
+OWNED = "given Set s { }; given Part p { owner: s }"
 GONE = "property gone = converges while Set.isEmpty() to Part.isEmpty()\n"
 DURING = "property between = sometimes Set.isEmpty() && Part.size() == 1\n"
 LATER = "property later = sometimes Set.size() == 1 && Part.isEmpty()\n"
@@ -29,15 +28,18 @@ FREED = "property freed = sometimes Set.isEmpty() && Part.exists(p, p.owner == n
 STAYS = "property stays = always Part.size() == 1\n"
 
 
-
 def test_background_deletes_the_owner_first() -> None:
-    found = check("environment U { action del(s: Set) at most 1 { delete s background } }", GONE + DURING + LATER, OWNED)
+    found = check(
+        "environment U { action del(s: Set) at most 1 { delete s background } }", GONE + DURING + LATER, OWNED
+    )
     assert (found["gone"], found["between"]) == ("holds", "holds")
     assert found["later"] != "holds"
 
 
 def test_foreground_deletes_the_dependents_first() -> None:
-    found = check("environment U { action del(s: Set) at most 1 { delete s foreground } }", GONE + DURING + LATER, OWNED)
+    found = check(
+        "environment U { action del(s: Set) at most 1 { delete s foreground } }", GONE + DURING + LATER, OWNED
+    )
     assert (found["gone"], found["later"]) == ("holds", "holds")
     assert found["between"] != "holds"
 
@@ -67,7 +69,8 @@ def test_orphan_frees_all_dependents_before_the_owner_goes() -> None:
 
 def test_a_terminating_owner_in_the_background_keeps_its_dependents() -> None:
     found = check(
-        "environment U { action del(s: Set) at most 1 { delete s } }", STAYS,
+        "environment U { action del(s: Set) at most 1 { delete s } }",
+        STAYS,
         'given Set s { finalizers: ["f"] }; given Part p { owner: s }',
     )
     assert found["stays"] == "holds"
@@ -229,7 +232,8 @@ check c {{
 
 def test_evict_of_a_pod_under_two_budgets_fails() -> None:
     budgets = "; ".join(
-        f'given PodDisruptionBudget b{i} {{ spec: {{ app: "x" }}, status: {{ disruptionsAllowed: 1 }} }}' for i in range(2)
+        f'given PodDisruptionBudget b{i} {{ spec: {{ app: "x" }}, status: {{ disruptionsAllowed: 1 }} }}'
+        for i in range(2)
     )
     text = f"""{KINDS}
 process D {{

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe, verdicts
 
 # what: (spec, property, verdict without the fault, fault, verdict with it)
@@ -124,7 +123,8 @@ process Other {
   action take(l: Lease) when since(l.spec.renewed) >= 2s { patch l.spec { lost: true, renewed: now() } }
 }
 property kept = always Lease.all(l, !l.spec.lost)
-check c { run Holder, Other; scope { Lease: 1 }; faults { FAULT }; given Lease l { spec: { renewed: now() } }; waive hot_loop for Lease.spec.renewed "renewed for ever" }
+check c { run Holder, Other; scope { Lease: 1 }; faults { FAULT }; given Lease l { spec: { renewed: now() } }
+  waive hot_loop for Lease.spec.renewed "renewed for ever" }
 """, "kept", "holds", "pause Holder: 1", "safety",
     ),
     "a partition lets a lease run out": (
@@ -137,7 +137,8 @@ process Other {
   action take(l: Lease) when since(l.spec.renewed) >= 2s { patch l.spec { lost: true, renewed: now() } }
 }
 property kept = always Lease.all(l, !l.spec.lost)
-check c { run Holder, Other; scope { Lease: 1 }; faults { FAULT }; given Lease l { spec: { renewed: now() } }; waive hot_loop for Lease.spec.renewed "renewed for ever" }
+check c { run Holder, Other; scope { Lease: 1 }; faults { FAULT }; given Lease l { spec: { renewed: now() } }
+  waive hot_loop for Lease.spec.renewed "renewed for ever" }
 """, "kept", "holds", "partition Holder: 1", "safety",
     ),
     "a node that is down stops its kubelet for good": (
@@ -148,7 +149,8 @@ process Kubelet at me in Node {
   action start(p: Pod) when p.spec.node == me && !p.status.ready { patch p.status { ready: true } }
 }
 property ready for p in Pod = converges to p.status.ready
-check c { run Kubelet; scope { Node: 2, Pod: 1 }; faults { FAULT }; given Node n { }; given Node m { }; given Pod p { spec: { node: "n" } } }
+check c { run Kubelet; scope { Node: 2, Pod: 1 }; faults { FAULT }; given Node n { }; given Node m { }
+  given Pod p { spec: { node: "n" } } }
 """, "ready", "holds", "node_down: 1", "stuck",
     ),
 }  # fmt: skip
@@ -236,7 +238,8 @@ check c { run U; scope { Box: 1 }; faults { crash: 1, pause: 1, down: 1, partiti
 
 
 def test_a_stale_restart_can_show_an_object_that_is_gone() -> None:
-    text = """
+    text = (
+        """
 resource Box { spec { x: bool } }
 resource Mark { }
 controller C for Box {
@@ -247,13 +250,15 @@ controller C for Box {
     if b.spec.x && !marks.isEmpty() { delete_it() }
   }
 }
-""".replace("    if b.spec.x && !marks.isEmpty() { delete_it() }\n", "") + """
+""".replace("    if b.spec.x && !marks.isEmpty() { delete_it() }\n", "")
+        + """
 environment U {
   action clear(m: Mark) at most 1 { delete m }
 }
 property seen_after = on patch Box b by C require Mark.size() == 1
 check c { run C, U; scope { Box: 1, Mark: 1 }; faults { FAULT }; given Box b { }; given Mark m { } }
 """
+    )
     # Lag alone can do it, but not once the controller has seen that the mark is gone.
     told = """
 resource Box { spec { x: bool; back: bool } }
@@ -279,7 +284,8 @@ def test_a_time_out_of_a_read_changes_nothing() -> None:
     text = """
 resource Box { spec { n: 0..1 }; status { bad: bool } }
 controller C for Box {
-  reconcile b { let x = get live Box b.name on Timeout { patch b.status { bad: true }; return }; if x == null { return }; patch x.spec { n: 1 } on NotFound { } }
+  reconcile b { let x = get live Box b.name on Timeout { patch b.status { bad: true }; return }
+    if x == null { return }; patch x.spec { n: 1 } on NotFound { } }
 }
 property fine = never Box.exists(b, b.status.bad)
 property done for b in Box = converges to b.spec.n == 1
@@ -297,3 +303,45 @@ def test_steps_of_faults_are_not_fair_and_their_ends_are() -> None:
         assert labels[verb].role == "fault" and not labels[verb].fair
     for verb in ("resume", "reconnect", "deliver"):
         assert labels[verb].role == "step" and labels[verb].fair
+
+
+def test_a_crash_leaves_nothing_behind() -> None:
+    """Queue, delays, memory, locals and what was on its way: all as at a start on the store as it is."""
+    text = """
+resource Box { spec { n: 0..2; at: Time }; status { seen: 0..2 } }
+controller C for Box {
+  memory passes: 0..2 = 0
+  reconcile b {
+    passes = min(2, passes + 1)
+    if b.spec.n == 2 { requeue after 3s }
+    let now = get live Box b.name
+    if now == null { return }
+    patch b.status { seen: min(2, now.spec.n) } on NotFound { }
+    patch now.spec { n: min(2, now.spec.n + 1) } on NotFound { }
+  }
+}
+environment U { action remove(b: Box) at most 1 { delete b } }
+check c { run C, U; scope { Box: 2 }; faults { crash: 1 }; time free; given Box a { }; given Box b { } }
+"""
+    probe = Probe(text)
+    cells = probe.system.cells
+    delayed = crashes = 0
+    for state, edges in probe.edges.items():
+        before = probe.backend.unpack(state)
+        for index, target in edges:
+            if probe.system.updates[index].label.verb != "crash":
+                continue
+            crashes += 1
+            after = probe.backend.unpack(target)
+            value = {(c.area, c.slot, c.path): after[c.index] for c in cells}
+            delayed += any(before[c.index] for c in cells if c.area == "queue" and c.path == "delay")
+            for c in cells:
+                if c.area in ("memory", "local", "control", "pending"):
+                    assert after[c.index] == c.initial, c.name
+                elif c.area == "cache" and c.path == "spec.n":
+                    assert after[c.index] == value["store", c.slot, "spec.n"], c.name
+                elif c.area == "queue" and c.path == "delay":
+                    assert after[c.index] == 0, c.name
+                elif c.area == "queue" and c.path == "dirty":
+                    assert bool(after[c.index]) == bool(value["store", c.slot, "present"]), c.name
+    assert crashes and delayed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import verdicts
 
 HEAD = """
@@ -60,8 +59,11 @@ SILENT = {
     "apply with force is intent": both("apply b { spec.n: 1 } force", "apply b { spec.n: 2 } force"),
     "the same constant": both("patch b.spec { n: 1 }"),
     "the same constant, decided by the field": both("if b.spec.n == 0 { patch b.spec { n: 1 } }"),
-    "one writer alone, on a stale cache": once("A", "patch b.spec { n: b.spec.n + 1 }") + once("B", "if b.spec.on { return }"),
-    "a JSON patch that adds to a list": both('patch json b { add spec.list: "x" }', 'patch json b { add spec.list: "y" }'),
+    "one writer alone, on a stale cache": once("A", "patch b.spec { n: b.spec.n + 1 }")
+    + once("B", "if b.spec.on { return }"),
+    "a JSON patch that adds to a list": both(
+        'patch json b { add spec.list: "x" }', 'patch json b { add spec.list: "y" }'
+    ),
     "a set that both extend with one member": both('patch b.spec { all: b.spec.all + ["x"] }'),
 }
 
@@ -95,7 +97,8 @@ LOUD = {
     "labels": both('patch b { labels: { "l": "x" } }', 'patch b { labels: { "l": "y" } }'),
     "finalizers": both('patch b { finalizers: b.finalizers + ["x"] }', 'patch b { finalizers: b.finalizers + ["y"] }'),
     "one with a version, one without": both(
-        'update b.spec { list: b.spec.list + ["x"] } on Conflict { requeue }', 'patch b.spec { list: b.spec.list + ["y"] }'
+        'update b.spec { list: b.spec.list + ["x"] } on Conflict { requeue }',
+        'patch b.spec { list: b.spec.list + ["y"] }',
     ),
 }
 
@@ -124,12 +127,15 @@ def test_what_a_user_wrote_can_be_lost() -> None:
 
 
 def test_a_change_there_and_back_is_no_loss() -> None:
-    actors = once("A", "patch b.spec { m: b.spec.m + 1 }") + """
+    actors = (
+        once("A", "patch b.spec { m: b.spec.m + 1 }")
+        + """
 process P {
   memory step: 0..2 = 0
   action go(b: Box) when step < 2 { patch b.spec { m: step == 0 ? 3 : 0 }; step = step + 1 }
 }
 """
+    )
     there = actors.replace("step < 2", "step < 1")
     assert lost(there, "A, P") == "safety"
     # The value at which it stands in between is lost all the same.
@@ -188,5 +194,7 @@ check c {{ run A, B; scope {{ Box: 1, list: 3 }}; faults {{ }}; given Box b {{ }
 
 def test_a_new_object_of_that_name_has_lost_nothing() -> None:
     actors = USER.replace("patch b.spec { n: 3 }", 'delete b; create Box { name: "b", spec.n: 3 }')
-    text = actors + once("A", "patch b.spec { n: 1 } on NotFound { }") + once("B", "patch b.spec { m: 1 } on NotFound { }")
+    text = (
+        actors + once("A", "patch b.spec { n: 1 } on NotFound { }") + once("B", "patch b.spec { m: 1 } on NotFound { }")
+    )
     assert lost(text, "A, B, U") == "holds"

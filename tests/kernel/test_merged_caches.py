@@ -1,4 +1,5 @@
-"""Merged caches against an unbounded log: each run of the kernel is a run of the log, read in order and a little at a time.
+"""Merged caches against an unbounded log: each run of the kernel is a run of the log, read in order and a little "
+"at a time.
 
 The reference keeps, for each kind, every version that the store ever had, and a cursor into that log. What it knows of
 merging is the rule of docs/semantics.md and no code of the kernel.
@@ -11,7 +12,7 @@ from functools import cache
 from random import Random
 
 from attrs import define, field
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.kernel.probe import asked, spec
 
@@ -64,7 +65,8 @@ CLAUSES = [
         filtered(lambda old, new: to_of(new or old), lambda old, new: new["spec.k"] != old["spec.k"]),
     ),
     Clause("owns Note", owner_of),
-    Clause("owns Note as n when n.spec.k != old.spec.k", filtered(owner_of, lambda old, new: new["spec.k"] != old["spec.k"])),
+    Clause("owns Note as n when n.spec.k != old.spec.k", filtered(owner_of, lambda old, new: new["spec.k"] != old[
+    "spec.k"])),
     Clause("watches Note as n -> Box", lambda old, new: {"a", "b"}, late=True),
     Clause("watches Note as n -> Box.filter(x, x.name == n.spec.to)", to_of, late=True, exact=True),
     Clause(
@@ -93,7 +95,8 @@ controller C for Box {own.text} {{
   {clause.text}
   reconcile b {{
     let notes = list cached Note
-    if notes.exists(x, x.spec.k == 1 && x.spec.to == b.name) && notes.exists(x, x.owner == b) && b.spec.n == 1 {{ return }}
+    if notes.exists(x, x.spec.k == 1 && x.spec.to == b.name) && notes.exists(x, x.owner == b) &&
+        b.spec.n == 1 {{ return }}
   }}
 }}
 environment U {{
@@ -168,7 +171,9 @@ class Reader:
     def __init__(self, system: System, backend: Backend) -> None:
         self.system = system
         self.backend = backend
-        self.cells = {(c.area, c.kind, c.slot, c.path): c for c in system.cells if c.area in ("store", "cache", "queue")}
+        self.cells = {
+            (c.area, c.kind, c.slot, c.path): c for c in system.cells if c.area in ("store", "cache", "queue")
+        }
         self.names = {"Box": ("a", "b"), "Note": ("x", "y")}
         self.count = {c.kind: c for c in system.cells if c.area == "pending" and c.path == "count"}
 
@@ -252,7 +257,7 @@ def walk(clause: Clause, own: Clause, lag: int, random: Random) -> None:
         state = after
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, phases=[Phase.generate])
 @given(st.sampled_from(CLAUSES), st.sampled_from(FOR), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_every_run_of_a_merged_cache_is_a_run_of_the_log(clause: Clause, own: Clause, lag: int, random: Random) -> None:
     walk(clause, own, lag, random)

@@ -1,9 +1,8 @@
-"""Terms over values that may not be there, strings and maps: what is undefined is absorbed, and never a fault of the kernel."""
+"""Terms over values that may not be there, strings, maps, lists: what is undefined is absorbed as in CEL."""
 
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import verdicts
 
 TERMS = [

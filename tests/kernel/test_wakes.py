@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.kernel.probe import Probe, verdicts
 
 HEAD = """
@@ -71,10 +70,12 @@ SOURCES = {
         "watches Note as n -> n.spec.about", GET + "patch n.spec { about: null, up: true }", BOX + NOTE, "holds",
     ),
     "new only: the old keys are not woken": (
-        "watches Note as n -> n.spec.about new only", GET + "patch n.spec { about: null, up: true }", BOX + NOTE, "stuck",
+        "watches Note as n -> n.spec.about new only", GET + "patch n.spec { about: null, up: true }", BOX + NOTE,
+        "stuck",
     ),
     "new only: the new ones are": (
-        "watches Note as n -> n.spec.about new only", GET + 'patch n.spec { about: "b", up: true }', BOX + "given Note n { }",
+        "watches Note as n -> n.spec.about new only", GET + 'patch n.spec { about: "b", up: true }', BOX + "given "
+        "Note n { }",
         "holds",
     ),
     "new only: a removal wakes by what was there last": (
@@ -252,7 +253,7 @@ property met for b in Box = converges while DONE to b.name != "b" || b.status.me
 property can = sometimes Box.exists(b, b.status.met)
 check c { run C, U; scope { Box: 1, Note: 1, Done: 1, lag: 2 }; faults { }; given Box "b" { }; GIVEN }
 """
-READY = 'Box.all(b, b.status.started)'
+READY = "Box.all(b, b.status.started)"
 
 
 @pytest.mark.parametrize(

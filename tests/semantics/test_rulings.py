@@ -1,19 +1,21 @@
 """Each ruling of docs/semantics.md: its spec comes out as it says, and the fact that tells it from another ruling.
 
-`test_ruling_specs.py` runs the specs check by check and holds `within` to the exact length. Here each ruling also has what
-its spec alone would not notice: twins that a wrong rule would pass, numbers of states, what the steps of a trace are.
+`test_ruling_specs.py` runs the specs check by check and holds `within` to the exact length. Here each ruling also has
+what its spec alone would not notice: twins that a wrong rule would pass, numbers of states, the steps of a trace.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from pathlib import Path
+
+from tests.kernel.probe import Probe, report, told, verdicts
 
 import dashpot
 from dashpot.checker.verdict import Report, Trace, Violated
 from dashpot.model.kernel.build import build
 from dashpot.model.program import Program
-from tests.kernel.probe import Probe, report, told, verdicts
 
 HERE = Path(__file__).parent
 
@@ -66,7 +68,11 @@ def steps(answer: Report, spec: Program, check: str, prop: str) -> list[tuple[st
 def test_ruling_01() -> None:
     as_said(1)
     # With a fair process in place of the user the component is another one: then `filled` holds.
-    fair = text(1, ("environment Users {", "process Users {"), ("  action spoil(b: Box) when b.spec.full at most 1 { patch b.spec { full: false } }\n", ""))
+    fair = text(
+        1,
+        ("environment Users {", "process Users {"),
+        ("  action spoil(b: Box) when b.spec.full at most 1 { patch b.spec { full: false } }\n", ""),
+    )
     assert verdicts(fair, "at_the_start")["filled"] == "holds"
     # And an environment action that says `fair` is a step like any other.
     fair = text(1, ("at most 1 { patch b.spec { full: true } }", "at most 1 fair { patch b.spec { full: true } }"))
@@ -109,7 +115,13 @@ def test_ruling_03() -> None:
 def test_ruling_04() -> None:
     as_said(4)
     # Without a read between call and end, the rest belongs to the step of the call: no delivery in between.
-    joined = text(4, ("let m = get cached Mark \"m\"\n    if m != null {\n      seen = true\n      requeue\n    }", "seen = true\n    requeue"))
+    joined = text(
+        4,
+        (
+            'let m = get cached Mark "m"\n    if m != null {\n      seen = true\n      requeue\n    }',
+            "seen = true\n    requeue",
+        ),
+    )
     before, after = Probe(text(4), "in_between"), Probe(joined, "in_between")
     assert any(c.path == "at" and c.hi > 0 for c in before.system.cells)
     rests = [c for c in after.system.cells if c.path == "at"]
@@ -135,10 +147,16 @@ def test_ruling_06() -> None:
         values = probe.backend.unpack(state)
         count = values[cells["Watcher", "count"]]
         slots = [values[cells["Watcher", f"{i}.slot"]] for i in range(count)]
-        assert all(a != b for a, b in zip(slots, slots[1:], strict=False))
+        assert all(a != b for a, b in itertools.pairwise(slots))
     assert max(probe.backend.unpack(s)[cells["Watcher", "count"]] for s in probe.edges) == 3  # a, b, a
     # An unordered cache would show the second change of `a` first: the order matters, not the number.
-    swapped = text(6, ("b.name == \"b\" && b.spec.n == 1) at most 1 {\n    let b = get live Box \"a\"", "b.name == \"a\" && b.spec.n == 1) at most 1 {\n    let b = get live Box \"a\""))
+    swapped = text(
+        6,
+        (
+            'b.name == "b" && b.spec.n == 1) at most 1 {\n    let b = get live Box "a"',
+            'b.name == "a" && b.spec.n == 1) at most 1 {\n    let b = get live Box "a"',
+        ),
+    )
     assert verdicts(swapped, "between")["in_order"].startswith("safety")
 
 
@@ -146,21 +164,43 @@ def test_ruling_07() -> None:
     as_said(7)
     assert [verb for _, verb in trace(7, "two_steps", "there")] == ["delete", "update"]
     # Without a mark of deletion the last finalizer may go, and the object stays.
-    early = text(7, ("action take(b: Box) when b.deletionTimestamp != null {", "action take(b: Box) when b.finalizers.size() > 0 {"))
+    early = text(
+        7,
+        (
+            "action take(b: Box) when b.deletionTimestamp != null {",
+            "action take(b: Box) when b.finalizers.size() > 0 {",
+        ),
+    )
     assert verdicts(early, "two_steps")["there"] == "safety 2"
-    stays = early.replace("run    Users, Finaliser", "run    Finaliser").replace("expect violation of there as safety within 2", "expect there").replace("expect marked", "")
+    stays = (
+        early.replace("run    Users, Finaliser", "run    Finaliser")
+        .replace("expect violation of there as safety within 2", "expect there")
+        .replace("expect marked", "")
+    )
     assert verdicts(stays, "two_steps")["there"] == "holds"
 
 
 def test_ruling_08() -> None:
     as_said(8)
     # A delete that marks the object does change something.
-    first = text(8, ("action again(b: Box) when b.deletionTimestamp != null", "action again(b: Box) when b.deletionTimestamp == null"))
+    first = text(
+        8,
+        (
+            "action again(b: Box) when b.deletionTimestamp != null",
+            "action again(b: Box) when b.deletionTimestamp == null",
+        ),
+    )
     assert verdicts(first, "nothing_changes")["once"].startswith("safety")
     # The object after the write is named by the variable, the truth by the kind.
     assert found(8, "just_before")["counted"] == "safety 1"
     # No write that changes nothing counts for a hot loop, a patch neither.
-    patch = text(8, ("when b.deletionTimestamp != null { delete b }", "when b.deletionTimestamp != null { patch b { finalizers: [\"f\"] } }"))
+    patch = text(
+        8,
+        (
+            "when b.deletionTimestamp != null { delete b }",
+            'when b.deletionTimestamp != null { patch b { finalizers: ["f"] } }',
+        ),
+    )
     assert verdicts(patch, "nothing_changes").get("hot_loop", "holds") == "holds"
 
 
@@ -168,11 +208,20 @@ def test_ruling_09() -> None:
     as_said(9)
     assert found(9, "one_each")["few"] == "safety 6"
     assert [v for _, v in trace(9, "dropped", "mirrored")][-1] == "drop"
-    # What is dropped is the oldest undelivered change of one cache: the cache keeps the older object until its next change.
-    later = text(9, ("environment Users { action raise(t: Tally) at most 1 { patch t.spec { n: 1 } } }", "environment Users { action raise(t: Tally) at most 1 { patch t.spec { n: 1 } }\n action touch(t: Tally) when t.spec.n == 1 at most 1 fair { patch t.spec { b: 1 } } }"))
+    # What is dropped is the oldest undelivered change of one cache, which keeps the older object until the next change.
+    later = text(
+        9,
+        (
+            "environment Users { action raise(t: Tally) at most 1 { patch t.spec { n: 1 } } }",
+            "environment Users { action raise(t: Tally) at most 1 { patch t.spec { n: 1 } }\n action touch(t: "
+            "Tally) when t.spec.n == 1 at most 1 fair { patch t.spec { b: 1 } } }",
+        ),
+    )
     assert verdicts(later, "dropped")["mirrored"].startswith("stuck")  # the drop may hit the last change as well
     # Nobody can crash an environment.
-    probe = Probe(text(9, ("faults { drop: 1 }", "faults { crash: 1, pause: 1, down: 1, partition: 1, timeout: 1 }")), "dropped")
+    probe = Probe(
+        text(9, ("faults { drop: 1 }", "faults { crash: 1, pause: 1, down: 1, partition: 1, timeout: 1 }")), "dropped"
+    )
     assert {u.label.actor for u in probe.system.updates if u.label.role == "fault"} == {"Mirror"}
 
 
@@ -187,7 +236,11 @@ def test_ruling_10() -> None:
     # Beside `expect violation of`, default properties are reported and not judged; else they count.
     lost = text(5, ("expect violation of lost_update as safety within 2", "expect panic"))
     assert report(lost, "increments").status == 1
-    other = text(5, ("expect violation of lost_update as safety within 2", "expect violation of big"), ("check increments {", "property big = always Counter.all(c, c.spec.n < 1)\ncheck increments {"))
+    other = text(
+        5,
+        ("expect violation of lost_update as safety within 2", "expect violation of big"),
+        ("check increments {", "property big = always Counter.all(c, c.spec.n < 1)\ncheck increments {"),
+    )
     answer = report(other, "increments")
     assert answer.status == 0
     (line,) = [r for r in answer.results if r.property == "lost_update"]
@@ -219,18 +272,30 @@ def test_ruling_12() -> None:
 def test_ruling_13() -> None:
     as_said(13)
     # The same watch with keys from the flag itself is evaluated at the write and misses nothing.
-    own = text(13, ("watches Flag as f -> Box.filter(b, b.spec.flag == f.name)", "watches Flag as f -> f.spec.of"), ("resource Flag { spec { up: bool } }", "resource Flag { spec { up: bool, of: ref Box? } }"), ("given  Flag \"f\" { }", "given  Flag \"f\" { spec: { of: \"a\" } }"))
+    own = text(
+        13,
+        ("watches Flag as f -> Box.filter(b, b.spec.flag == f.name)", "watches Flag as f -> f.spec.of"),
+        ("resource Flag { spec { up: bool } }", "resource Flag { spec { up: bool, of: ref Box? } }"),
+        ('given  Flag "f" { }', 'given  Flag "f" { spec: { of: "a" } }'),
+    )
     assert verdicts(own, "unlinked_yet")["follows"].startswith("stuck")  # woken, but the link is not seen yet
-    live = own.replace("if b.spec.flag == \"f\" && f != null", "let now = get live Box b.name\n    if now != null && now.spec.flag == \"f\" && f != null")
+    live = own.replace(
+        'if b.spec.flag == "f" && f != null',
+        'let now = get live Box b.name\n    if now != null && now.spec.flag == "f" && f != null',
+    )
     assert verdicts(live, "unlinked_yet")["follows"] == "holds"
-    unread = text(13, ("  reconcile b {\n", "  reconcile b {\n    let fresh = get live Box b.name\n"), ("if b.spec.flag == \"f\" && f != null", "if fresh != null && fresh.spec.flag == \"f\" && f != null"))
+    unread = text(
+        13,
+        ("  reconcile b {\n", "  reconcile b {\n    let fresh = get live Box b.name\n"),
+        ('if b.spec.flag == "f" && f != null', 'if fresh != null && fresh.spec.flag == "f" && f != null'),
+    )
     assert verdicts(unread, "unlinked_yet")["follows"].startswith("stuck")  # nobody woke it
 
 
 def test_ruling_14() -> None:
     as_said(14)
     # A key that names an object that was there once does run `gone`.
-    somebody = text(14, ("patch n.spec { about: \"nobody\" }", "patch n.spec { about: \"a\" }"))
+    somebody = text(14, ('patch n.spec { about: "nobody" }', 'patch n.spec { about: "a" }'))
     assert verdicts(somebody, "nobody")["none"] == "holds"
     gone = somebody.replace("action ring", "action remove(b: Box) at most 1 { delete b }\n  action ring")
     assert verdicts(gone, "nobody")["none"].startswith("safety")
@@ -240,7 +305,7 @@ def test_ruling_15() -> None:
     as_said(15)
     # Ties are a choice: with the first by slot alone, one of the two would never be chosen; with no order, c would be.
     assert found(15, "folds")["a_first"] == found(15, "folds")["b_first"] == "holds"
-    no_tie = text(15, ("all.sortBy(x, x.spec.n)", "all.sortBy(x, x.name == \"b\" ? 0 : 1)"))
+    no_tie = text(15, ("all.sortBy(x, x.spec.n)", 'all.sortBy(x, x.name == "b" ? 0 : 1)'))
     verdict = verdicts(no_tie, "folds")
     assert verdict["a_first"] != "holds" and verdict["b_first"] == "holds"
     maximum = text(15, (".min(b, b.spec.n) >= 0", ".max(b, b.spec.n) >= 0"))
@@ -252,11 +317,17 @@ def test_ruling_15() -> None:
 def test_ruling_16() -> None:
     as_said(16)
     # A range goes in its own order.
-    own = text(16, ("for x in all { create Mark { name: \"m-\" + x.name, spec.of: x.name }", "for i in 0..1 { create Mark { name: \"m-\" + i, spec.of: i == 0 ? \"a\" : \"b\" }"))
+    own = text(
+        16,
+        (
+            'for x in all { create Mark { name: "m-" + x.name, spec.of: x.name }',
+            'for i in 0..1 { create Mark { name: "m-" + i, spec.of: i == 0 ? "a" : "b" }',
+        ),
+    )
     verdict = verdicts(own, "orders")
     assert verdict["a_alone"] == "holds" and verdict["b_alone"] != "holds"
     # A sorted list, too.
-    ordered = text(16, ("for x in all {", "for x in all.sortBy(x, x.name == \"a\" ? 0 : 1) {"))
+    ordered = text(16, ("for x in all {", 'for x in all.sortBy(x, x.name == "a" ? 0 : 1) {'))
     verdict = verdicts(ordered, "orders")
     assert verdict["a_alone"] == "holds" and verdict["b_alone"] != "holds"
 
@@ -264,7 +335,15 @@ def test_ruling_16() -> None:
 def test_ruling_17() -> None:
     as_said(17)
     # Only a Pod with a nodeName lingers: another kind does not, though it has the field.
-    other = text(17, ("resource Pod \"v1\"", "resource Task \"v1\""), ("p: Pod", "p: Task"), ("Pod.", "Task."), ("given  Pod", "given  Task"), ("Pod: 1", "Task: 1"), ("bind p to \"nowhere\" on Conflict { } on NotFound { }", "patch p.spec { nodeName: \"nowhere\" }"))
+    other = text(
+        17,
+        ('resource Pod "v1"', 'resource Task "v1"'),
+        ("p: Pod", "p: Task"),
+        ("Pod.", "Task."),
+        ("given  Pod", "given  Task"),
+        ("Pod: 1", "Task: 1"),
+        ('bind p to "nowhere" on Conflict { } on NotFound { }', 'patch p.spec { nodeName: "nowhere" }'),
+    )
     assert verdicts(other, "bound")["there"] == "safety 1"
     # Nor a view without it; and `delete now` ends it.
     now = text(17, ("{ delete p }", "{ delete p now }"))

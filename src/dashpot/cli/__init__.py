@@ -8,7 +8,6 @@ Everything that takes long to import (lark, graphviz, the kernel) is imported in
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Sequence
 
@@ -16,17 +15,12 @@ from dashpot.cli.problem import CLOSED_PIPE, HOLDS, INTERRUPTED, OUTSIDE, UNKNOW
 
 __all__ = ["main"]
 
-YOUNG = 100_000
-"""Objects made until the garbage collector looks at them. A spec and its world are trees of many small objects that
-all stay: to walk them again and again takes a tenth of a short check."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status; no traceback ever reaches the user."""
     from dashpot.cli import console
     from dashpot.cli.parser import build
 
-    gc.set_threshold(YOUNG, 20, 20)
     status = _guarded(lambda: build().dispatch(sys.argv[1:] if argv is None else list(argv)))
     # What is still in the buffers is part of the answer: a full disk or a closed pipe may only show now.
     flushed = _guarded(_flush)
