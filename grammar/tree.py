@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from lark import Token, Tree
@@ -61,8 +60,3 @@ def unquote(token: Token) -> str:
     if text.startswith("r"):
         return text[2:-1]
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1])
-
-
-def statements(block: Rule) -> Iterator[Rule]:
-    """The statements of a block, in order."""
-    return iter(rules(block))

@@ -19,25 +19,6 @@ from dashpot.model.fault import SpecError
 MOST_NODES = 1_000_000
 """Terms of one world beyond which its scope is called too large: about half a gigabyte."""
 
-OPS = (
-    "const",
-    "cell",
-    "not",
-    "and",
-    "or",
-    "eq",
-    "lt",
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "mod",
-    "min",
-    "max",
-    "ite",
-    "table",
-)
-
 
 class Node:
     """One operation over nodes; compare with `is`, since equal nodes of one `Graph` are the same object.

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from dashpot.model.span import Span, span_field
-from dashpot.model.types import Bool, Null, Type
+from dashpot.model.types import Null, Type
 
 
 @frozen
@@ -288,6 +288,5 @@ Expr: TypeAlias = (
     | ObjectLiteral
 )
 
-TRUE = Literal(True, Bool())
-FALSE = Literal(False, Bool())
 NULL = Literal(None, Null())
+"""The literal null."""

@@ -106,7 +106,6 @@ def view(layout: Layout, path: Path, cache: Cache) -> list[tuple[Node, Object]]:
     for slot, row in enumerate(cache.rows):
         current = layout.g.not_(undelivered(layout, path, cache, slot))
         copy = copy_of(layout.schema, path, cache.kind, slot, row, current, "cache")
-        copy.origin = cache.actor
         out.append((path.get(row["present"]), copy))
     return out
 

@@ -29,7 +29,6 @@ class Naming:
 
     pieces: list[object]
     constants: dict[str, int | bool | str]
-    field_types: dict[tuple[str, str], t.Type]
     symbols: list[str]
     sizes: dict[str, int]
     kinds: dict[str, set[str]] = field(factory=dict)

@@ -149,7 +149,7 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     schema = Schema(finite, {k: KindInfo(_used(resources[k], mentioned)) for k in sorted(kinds)})
     finite.longest_list += max((n for what, n in raised.items() if not what.endswith(" slots")), default=0)
     sizes = {k: _size(k, scope, given) + raised.get(f"{k} slots", 0) for k in kinds}
-    naming = _naming(everything + [resources[k] for k in kinds], values, schema, sizes, given, finite.symbols)
+    naming = _naming(everything + [resources[k] for k in kinds], values, sizes, given, finite.symbols)
     schema.crossing = generations_cross(everything)
     _slots(schema, naming, given, sizes, created(run))
     _fill_tables(schema, naming, everything, run, given)
@@ -213,18 +213,11 @@ def _symbols(scope: Scope, everything: Iterable[object]) -> list[str]:
 def _naming(
     everything: list[object],
     values: Values,
-    schema: Schema,
     sizes: dict[str, int],
     given: list[GivenObject],
     symbols: list[str],
 ) -> Naming:
-    types = {
-        (k, f"{side}.{f.name}"): f.type
-        for k, info in schema.kinds.items()
-        for side in ("spec", "status")
-        for f in info.declared(side)
-    }
-    naming = Naming(everything, values, types, symbols, sizes)
+    naming = Naming(everything, values, symbols, sizes)
     naming.largest = max([v for v in values.values() if isinstance(v, int) and v < 50] + list(sizes.values()) + [1])
     naming.run(given)
     return naming

@@ -6,7 +6,7 @@ node that says whether it is in, and the value it then has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -94,7 +94,6 @@ class Object:
     incarnation: Node
     current: Node
     source: str
-    origin: str = ""
 
 
 @define(eq=False)
@@ -181,11 +180,6 @@ def _entry(g: Graph, test: Node, then: Table, other: Table, key: int) -> tuple[N
 def choices(g: Graph, value: Object | OneOf) -> list[tuple[Node, Object]]:
     """The objects that a value may be, each with its guard."""
     return value.choices if isinstance(value, OneOf) else [(g.true, value)]
-
-
-def row_reader(row: Mapping[str, Node]) -> Callable[[str], Node]:
-    """Read leaves of a copy kept as a mapping."""
-    return row.__getitem__
 
 
 def positions(g: Graph, items: Items) -> list[Node]:
