@@ -15,6 +15,9 @@ from dashpot.model.system import System
 
 UNBOUNDED = "unbounded"
 
+UNASKED = 5_000
+"""States of a larger scope that are looked at, at least, for an overflow that nobody asked about."""
+
 DEFAULT_LAG = 2
 """What a scope that does not speak of `lag` means (semantics.md)."""
 
@@ -110,7 +113,11 @@ def _with_unbounded(
         return report
     if report.bounds and options.progress is not None:
         options.progress(Phase("looking whether more room would do"))
-    violated = unbounded(program, check, found.space, options.budget) if report.bounds else None
+    budget = options.budget
+    if UNBOUNDED not in wanted.expected:  # nobody asked: look no further than the check itself did
+        most = max(UNASKED, report.states)
+        budget = evolve(budget, states=most if budget.states is None else min(most, budget.states))
+    violated = unbounded(program, check, found.space, budget) if report.bounds else None
     if violated is None:
         return report
     lines = [line for line in report.results if line.property != UNBOUNDED]

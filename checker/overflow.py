@@ -5,6 +5,7 @@ from __future__ import annotations
 from dashpot.checker.budget import Budget
 from dashpot.checker.search import breadth_first
 from dashpot.checker.space import BOUND, Breach, Space
+from dashpot.checker.symmetry import Symmetries
 from dashpot.checker.verdict import Violated
 from dashpot.model.lower.python import compile_system
 from dashpot.model.program import Check, Program
@@ -59,4 +60,7 @@ def _overflows_at(program: Program, check: Check, what: str, more: int, budget: 
     def again(space: Space) -> bool:
         return any(b.obligation.property == BOUND and b.obligation.what == what for b in space.breaches.values())
 
-    return again(breadth_first(compile_system(system), graph=False, budget=budget, enough=again))
+    backend = compile_system(system)
+    symmetries = Symmetries(backend)
+    canon = symmetries.representative() if symmetries.groups else None
+    return again(breadth_first(backend, graph=False, canon=canon, budget=budget, enough=again))
