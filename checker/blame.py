@@ -12,7 +12,7 @@ from attrs import frozen
 
 from dashpot.checker.hindrance import hindrances
 from dashpot.checker.retrace import fire
-from dashpot.checker.scene import Key, Stage, beyond
+from dashpot.checker.scene import SOME, Key, Stage, absent, beyond, marks
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.core import Node
 from dashpot.model.interpret import evaluate, reads
@@ -171,7 +171,7 @@ def cell_bindings(
 ) -> tuple[Binding, ...]:
     """Where a property names no terms: the fields that it reads, of the objects that are there when it is judged."""
     cells = [stage.system.cells[i] for i in sorted(reads([node]))]
-    cells = [c for c in cells if c.area != "shadow" and c.path not in ("name", "uid")]
+    cells = _unmarked(stage, [c for c in cells if c.area != "shadow" and c.path not in ("name", "uid")])
     found: list[Binding] = []
     told: set[Key] = set()
     for cell in cells:
@@ -194,11 +194,21 @@ def cell_bindings(
     return tuple(sorted(found, key=lambda b: b.text)[:SHOWN])
 
 
+def _unmarked(stage: Stage, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with optional values in place of the bits that say whether they are there, each once."""
+    places = {(c.area, c.actor, c.kind, c.slot, c.path): c for c in stage.system.cells}
+    values = (
+        places.get((c.area, c.actor, c.kind, c.slot, c.path.removesuffix(SOME)), c) if marks(c.path) else c
+        for c in cells
+    )
+    return list({c.index: c for c in values}.values())
+
+
 def _named(stage: Stage, cell: Cell, row: Sequence[int]) -> str:
     """What people call the value in a cell: "Pod web status.ready", "owner of c as Binder read it"."""
     path = "" if cell.path == "present" else cell.path
     head, _, last = path.rpartition(".")
-    path = head if last == "incarnation" else path
+    path = head if last == "incarnation" or marks(path) else path
     title = stage.title((cell.kind, cell.slot), row) if cell.slot >= 0 else ""
     text = " ".join(part for part in (title, path) if part)
     if cell.area == "store":
@@ -208,8 +218,11 @@ def _named(stage: Stage, cell: Cell, row: Sequence[int]) -> str:
 
 def _texts(stage: Stage, cell: Cell, rows: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """The values of a cell as texts; of a uid only that it is another one, since its number means nothing."""
+    if marks(cell.path):
+        return tuple("set" if row[cell.index] else "null" for row in rows)
     if cell.path.rpartition(".")[2] != "incarnation":
-        return tuple(stage.text(cell, row) for row in rows)
+        fields = stage.row((cell.kind, cell.slot), cell.actor) if cell.area in ("store", "cache") else {}
+        return tuple("null" if absent(fields, cell.path, row) else stage.text(cell, row) for row in rows)
     same = 1 if cell.area == "local" and cell.path.count(".") == 1 else 0  # a local may hold no object: one value more
     return tuple(EARLIER if row[cell.index] > same else "" for row in rows)
 

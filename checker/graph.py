@@ -1,8 +1,8 @@
 """A quotient as a picture, drawn by Graphviz.
 
-Boxes are green where the goal holds, red where it fails, amber where both occur. Boxes that no step leaves,
-alone or together, stand in a frame of the same colours. Edges are coloured by actor; what need not happen
-(faults, environment) is dotted and has little say in the layout.
+Boxes are green where the goal holds, red where it fails, amber where both occur. Boxes that
+no step that must happen leaves, alone or together, stand in a heavy frame of the same colours. Edges are coloured by
+actor; what need not happen (faults, environment) is dotted and has little say in the layout.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import graphviz  # type: ignore[import-untyped]
 from attrs import frozen
 
+from dashpot.checker.cast import HUES
 from dashpot.checker.quotient import Box, Bundle, Quotient
 
 FORMATS = ("svg", "png", "pdf", "dot")
@@ -20,7 +21,6 @@ FORMATS = ("svg", "png", "pdf", "dot")
 _INK, _SOFT, _PAPER, _LINE = "#22211d", "#6c6a62", "#ffffff", "#8b887e"
 _FILLS = {"holds": "#e2f1e8", "fails": "#fbe6e3", "both": "#fdf3dc", "": "#f1efe8"}
 _FRAMES = {"holds": "#2c6e49", "fails": "#b3261e", "both": "#a35c00", "": "#6c6a62"}
-_ACTORS = ("#3557a7", "#8a3f8f", "#1f7a70", "#9b5a1c", "#5d6b1e", "#a13a5b")
 _FAULT = "#b3261e"
 _RUN = "#c99a1b"
 _FONT = "Helvetica,Arial,DejaVu Sans,sans-serif"
@@ -82,7 +82,7 @@ def source(result: Quotient) -> graphviz.Digraph:
     picture.attr("node", shape="box", style="filled,rounded", fontname=_FONT, fontsize="11", fontcolor=_INK)
     picture.attr("edge", fontname=_FONT, fontsize="9", arrowsize="0.6", penwidth="1.1")
     _boxes(picture, result)
-    colors = actor_colors(result.bundles)
+    colors = actor_colors(result)
     reached = {b.target for b in result.bundles if b.role == "step"}
     for bundle, both in _paired(result.bundles):
         look = _edge(bundle, colors) | ({"dir": "both"} if both else {})
@@ -93,7 +93,7 @@ def source(result: Quotient) -> graphviz.Digraph:
 
 
 def _boxes(picture: graphviz.Digraph, result: Quotient) -> None:
-    """Boxes, those of one component together; components that no step leaves in a frame."""
+    """Boxes; those of one component together in a frame, and so each that no step that must happen leaves."""
     members: dict[int, list[int]] = {}
     for index, box in enumerate(result.boxes):
         members.setdefault(box.component, []).append(index)
@@ -116,7 +116,7 @@ def _nodes(place: graphviz.Digraph, result: Quotient, group: Sequence[int]) -> N
 
 
 def _frame(group: Sequence[Box]) -> dict[str, str]:
-    """How a component is framed: heavy and in the goal's colour if no step leaves it, else thin and grey."""
+    """How a component is framed: heavy, in the goal's colour, if no step that must happen leaves it, else thin."""
     goals = {box.goal for box in group}
     goal = goals.pop() if len(goals) == 1 else "both"
     look = {"style": "rounded,filled", "fillcolor": _GROUND, "color": _LINE, "penwidth": "0.6", "margin": "14"}
@@ -137,10 +137,11 @@ def _paired(bundles: Sequence[Bundle]) -> Iterator[tuple[Bundle, bool]]:
             yield bundle, True
 
 
-def actor_colors(bundles: Sequence[Bundle]) -> dict[str, str]:
-    """Actor → colour, in the order of their names."""
-    actors = sorted({b.actor for b in bundles if b.role != "fault"})
-    return {actor: _ACTORS[i % len(_ACTORS)] for i, actor in enumerate(actors)}
+def actor_colors(result: Quotient) -> dict[str, str]:
+    """Actor → colour, of those that have an edge; by the place in the cast, as on the page of a story."""
+    drawn = {b.actor for b in result.bundles if b.role != "fault"}
+    places = {actor: i for i, actor in enumerate(result.actors)}
+    return {actor: HUES[place % len(HUES)] for actor, place in places.items() if actor in drawn}
 
 
 def _label(box: Box, result: Quotient) -> str:
@@ -179,8 +180,8 @@ def _legend(result: Quotient) -> str:
             if any(box.goal == kind for box in result.boxes):
                 look = f'BGCOLOR="{_FILLS[kind]}" BORDER="1" COLOR="{_FRAMES[kind]}"'
                 cells.append(f"<TD {look}>{_escaped(result.goal)} {text}</TD>")
-    cells.append('<TD BORDER="0">heavy frame: no step leads out</TD>')
-    for actor, color in actor_colors(result.bundles).items():
+    cells.append('<TD BORDER="0">heavy frame: no step that must happen leads out</TD>')
+    for actor, color in actor_colors(result).items():
         cells.append(f'<TD BORDER="0"><FONT COLOR="{color}">→ {_escaped(actor)}</FONT></TD>')
     if any(b.role != "step" for b in result.bundles):
         cells.append('<TD BORDER="0">dotted: need not happen</TD>')

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from dashpot.checker.blame import value_text
+from dashpot.checker.cast import cast
 from dashpot.checker.component import mask, strong
 from dashpot.checker.space import Space
 from dashpot.model.core import Node
@@ -81,6 +82,7 @@ class Quotient:
     """Boxes and bundles; `names` of the view's terms, `goal` by name, `hidden` boxes that a focus left out.
 
     shown   names of the terms whose values boxes show even where they are zero or false
+    actors  who acts in this world, in the order of the check's run
     """
 
     names: tuple[str, ...]
@@ -92,6 +94,7 @@ class Quotient:
     complete: bool
     hidden: int = 0
     shown: frozenset[str] = frozenset()
+    actors: tuple[str, ...] = ()
 
 
 def quotient(
@@ -126,7 +129,7 @@ def quotient(
     bundles = _bundles(system, flows, len(keys))
     return Quotient(
         tuple(n for n, _ in view), boxes, bundles, name, len(space.states), space.transitions, space.complete,
-        shown=frozenset(words),
+        shown=frozenset(words), actors=cast(system),
     )  # fmt: skip
 
 

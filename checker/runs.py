@@ -22,7 +22,7 @@ from dashpot.checker.story import Story
 from dashpot.checker.verdict import Trace, Violated
 from dashpot.model.system import System
 
-VERSION = 2
+VERSION = 3
 FOLDER = Path(".dashpot") / "runs"
 MAX_BYTES = 32 * 1024 * 1024
 LAST = "last"

@@ -304,9 +304,14 @@ class Stage:
             yield Undelivered(key[0], key[1], self._called(key, parts, values), gone, fields)
 
 
+def marks(path: str) -> bool:
+    """Whether a path is the bit of an optional value or an entry of a map, not a field that is called `some`."""
+    return path.endswith(SOME) and path.count(".") > path.startswith(("spec.", "status."))
+
+
 def told(path: str) -> bool:
     """Whether a path is a field that people know of."""
-    if path.endswith(SOME) and path.count(".") > (path.startswith(("spec.", "status."))):
+    if marks(path):
         return False
     return path.rpartition(".")[2] not in QUIET and not path.startswith(_DUTIES)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from dashpot.checker.blame import WRITES, Blame, blame, deed, source, why_nothing_helps
+from dashpot.checker.cast import cast
 from dashpot.checker.flight import Difference, Flight, differing, flights
 from dashpot.checker.mishap import mishap
 from dashpot.checker.remedy import Facts, StaleRead, remedy
@@ -99,6 +100,7 @@ class Story:
     others     number of other objects that break the same property
     scenes     the states, one more than steps
     flights    changes under way to caches
+    actors     who acts in this world, in the order of the check's run
     excerpts   the files that the story points at: (name, text)
     """
 
@@ -117,6 +119,7 @@ class Story:
     scenes: tuple[Scene, ...]
     flights: tuple[Flight, ...]
     excerpts: tuple[tuple[str, str], ...]
+    actors: tuple[str, ...]
 
 
 def story(
@@ -161,6 +164,7 @@ def story(
         scenes=stage.cleared(scenes, trace.states),
         flights=under_way,
         excerpts=_excerpts(steps, found, violated, sources),
+        actors=cast(system),
     )
 
 

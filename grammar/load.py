@@ -226,6 +226,15 @@ def _actor(declared: Declared, universe: Universe) -> Actor | None:
             return actors.admission(declared, universe)
 
 
+def _instead(name: str, other: Module) -> str:
+    """What to do about a name that a module lacks: a user cannot write into those of the library."""
+    if other.name not in library():
+        return f"remove it, or declare it in {other.name}"
+    there = ", ".join(f"`{n}`" for n in sorted(other.own))
+    kind = f'if it is a kind declare it here: `resource {name} "v1" {{ … }}`'
+    return f"{other.name} has {there}; remove it from the `use`" + (f", and {kind}" if name[:1].isupper() else "")
+
+
 def _see(module: Module, universe: Universe) -> None:
     """What a module's text may name: its own declarations and those that it asks for."""
     module.visible = dict(module.own)
@@ -234,8 +243,9 @@ def _see(module: Module, universe: Universe) -> None:
         for name in use.names or other.own:
             where, found = use.names.get(name, use.span), other.own.get(name)
             if found is None:
-                fix = did_you_mean(name, other.own, f"remove it, or declare it in {use.module}")
+                fix = did_you_mean(name, other.own, _instead(name, other))
                 universe.notes.error("D107", where, f"{use.module} declares no `{name}`.", fix)
+                universe.notes.absent.add((module.file, name))
             elif module.visible.get(name, found) is not found:
                 fix = f"rename it here, or list what you use: `use {use.module} (…)`"
                 universe.notes.error("D103", where, f"`{name}` is declared here and in {use.module}.", fix)

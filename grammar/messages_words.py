@@ -282,6 +282,9 @@ def _unknown(f: Failure, word: str, region: Span) -> Message | None:
         fix = f"did you mean `{near}`?"
     elif home:
         fix = f"`{word}` belongs in a {home}."
+    elif f.block == "resource":
+        field = f'`spec {{ {word}: … at "{word}" }}`'
+        fix = f"fields stand in spec or status, also those of kinds that have neither: {field}."
     else:
         fix = f"here can begin {', '.join(known)}."
     return Message("D031", region, f"`{word}` begins nothing that a block of `{f.block}` can contain.", fix)

@@ -11,14 +11,25 @@ LIMIT = 50
 """Messages kept; what follows is mostly a consequence of what came before."""
 
 
+UNKNOWN = frozenset({"D101", "D108", "D113", "D115"})
+"""Codes of messages about a name that is not known."""
+
+
 @define
 class Notes:
-    """Errors and warnings found so far; the same message at the same place counts once. main: the file asked for."""
+    """Errors and warnings found so far; the same message at the same place counts once.
+
+    main    the file asked for
+    absent  (file, name): asked of a module that lacks it, which was said once and is not said at each use
+    """
 
     main: str = ""
     messages: list[Message] = field(factory=list)
+    absent: set[tuple[str, str]] = field(factory=set)
 
     def error(self, code: str, span: Span, text: str, fix: str = "", notes: tuple[tuple[Span, str], ...] = ()) -> None:
+        if code in UNKNOWN and any(span.file == file and f"`{name}`" in text for file, name in self.absent):
+            return
         self._add(Message(code, span, text, fix, notes))
 
     def warn(self, code: str, span: Span, text: str, fix: str = "") -> None:

@@ -39,6 +39,16 @@ def test_module_documents_its_scope(module: str) -> None:
     assert "Modelled:" in head.group() and "Left out:" in head.group()
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_page_lists_what_the_module_declares(module: str) -> None:
+    page = (ROOT / "docs" / "library.md").read_text("utf-8")
+    text = (LIBRARY / f"{module}.loop").read_text("utf-8")
+    names = re.findall(r"^(?:resource|controller|process|admission|environment) (\w+)", text, re.MULTILINE)
+    row = re.search(rf"^\| `kubernetes\.{module}` .*", page, re.MULTILINE)
+    assert names and row is not None
+    assert all(f"`{name}`" in row.group() for name in names)
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if m not in WITHOUT_CHECKS])
 def test_module_has_a_check_of_what_holds(module: str) -> None:
     mine = [c for c in program(module).checks if c.module == program(module).main]

@@ -33,10 +33,11 @@
   const keepsCache = (actor) =>
     story.flights.some((flight) => flight.actor === actor) || story.steps.some((step) => step.actor === actor && step.looked);
   const lanes = [];
-  actors.forEach((actor, i) => {
-    lanes.push({ id: actor, name: actor, hue: `hue${i % 6}`, gap: 1 });
-    if (keepsCache(actor)) lanes.push({ id: `${actor} cache`, name: "its cache", hue: `hue${i % 6}`, gap: 0.7, cache: true });
-  });
+  for (const actor of actors) {
+    const hue = `hue${Math.max(story.actors.indexOf(actor), 0) % 6}`;
+    lanes.push({ id: actor, name: actor, hue, gap: 1 });
+    if (keepsCache(actor)) lanes.push({ id: `${actor} cache`, name: "its cache", hue, gap: 0.7, cache: true });
+  }
   lanes.push({ id: "", name: "store", hue: "hue-store", gap: 1 });
   const hueOf = (actor) => (lanes.find((lane) => lane.id === actor) || { hue: "hue-store" }).hue;
 
@@ -48,9 +49,10 @@
   function drawBlame() {
     byId("blame").replaceChildren(...story.blame.conjuncts.map((conjunct) => {
       const bad = isBad(conjunct, at);
+      const seen = conjunct.values.length ? at : judged[0]; // what one step owes is judged before it, wherever the walk is
       const place = conjunct.span.file ? `${conjunct.span.file}:${conjunct.span.line}` : "";
       const terms = conjunct.bindings.map((binding) =>
-        h("div", {}, h("dt", {}, h("code", {}, binding.text)), h("dd", { class: "mono" }, binding.values[at])));
+        h("div", {}, h("dt", {}, h("code", {}, binding.text)), h("dd", { class: "mono" }, binding.values[seen])));
       const truths = conjunct.values.map((value, n) => h("button", {
         type: "button", class: isBad(conjunct, n) ? "bad" : "", title: `state ${n}: ${value}`,
         "aria-label": `state ${n}: ${value}`, "aria-current": n === at ? "true" : null, on: { click: () => go(n) },

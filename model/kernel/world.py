@@ -21,6 +21,9 @@ from dashpot.model.system import Label, Obligation, Update
 BOUND = "@bound"
 """Property of obligations that break where a scope is too small."""
 
+BEYOND = "beyond the scope"
+"""Path of the cell that is 1 in the sink: the state behind every step that leaves the scope."""
+
 Declaration: TypeAlias = Controller | Process | Environment
 
 
@@ -394,7 +397,7 @@ class World:
     def _beyond(self, path: Path) -> Label:
         """The step that leaves the scope leads to one sink, from which nothing goes on and nothing is asked."""
         if self.sink < 0:
-            self.sink = self.layout.add("control", "beyond the scope", 0, 1)
+            self.sink = self.layout.add("control", BEYOND, 0, 1)
         path.overlay = {c.index: self.g.const(c.initial) for c in self.layout.cells}
         path.overlay[self.sink] = self.g.true
         path.commits.clear()

@@ -17,8 +17,10 @@ from attrs import evolve
 from tests.checker.browser import Browser
 from tests.checker.ghosts import SOURCES, forgetful, tide, twins
 
+from dashpot.checker.blame import Binding
 from dashpot.checker.page import as_data, page
 from dashpot.checker.story import Story, story
+from dashpot.model.system import Obligation
 
 EVIL = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"><!--"
 
@@ -307,3 +309,20 @@ def test_it_can_be_read_by_a_screen_reader_and_printed(browser: Browser, tmp_pat
     assert browser.value("getComputedStyle(document.querySelector('.tale.print')).display") == "block"
     assert browser.value("getComputedStyle(document.querySelector('#now')).display") == "none"
     browser.scheme("light")
+
+
+@pytest.mark.browser
+def test_what_a_step_owes_is_shown_in_the_state_in_which_it_is_judged(browser: Browser, tmp_path: Path) -> None:
+    """The text and the page say the same: before the step that breaks it, wherever the walk stands."""
+    system, violated = twins()
+    g = system.terms
+    pods = g.cell(2, 0, 1)
+    broken = Obligation("mine", g.eq(pods, g.const(0)), ("Pod db-0", ""), "no pod may exist")
+    told = story(system, evolve(violated, goal=None, obligation=broken), SOURCES)
+    (conjunct,) = told.blame.conjuncts
+    values = ("0", "1", "2")
+    one = evolve(conjunct, bindings=(Binding("pods", values),))
+    show(browser, evolve(told, blame=evolve(told.blame, conjuncts=(one,))), tmp_path)
+    for key in ("End", "Home", "ArrowRight"):
+        browser.press(key)
+        assert browser.value("document.querySelector('#blame dd').textContent") == values[told.blame.states[0]], key

@@ -58,11 +58,11 @@ def test_the_table_has_a_line_a_property() -> None:
     assert verdicts.explored(one.report) == ("  11 287 distinct states  41 906 transitions  depth 23  complete  2.1 s")
     assert verdicts.table(one.report, one.runs) == [
         "  property  verdict     steps  run",
-        "  kept      ✗ violated      2  f3a1  expected ✓",
+        "  kept      ✗ violated      2  f3a1  as expected ✓",
         "  scaled    ✗ loops      1+3↻  f3a1  expected to hold ✗  (and 2 other objects)",
         "  lively    ? unknown       –  –     bound hit: Pod slots: 12 steps",
         "  hot_loop  ✗ trapped    1+3↻  f3a1  not judged",
-        "  full      ✓ holds         2  –     expected ✓",
+        "  full      ✓ holds         2  –     as expected ✓",
         "  also looked for, not found: panic",
     ]
     assert verdicts.footnotes(one) == [

@@ -120,7 +120,7 @@ def test_runs_that_cannot_be_kept_are_a_failure_outside(here: Path, capsys: pyte
     (here / ".dashpot").write_text("in the way")
     status, out, err = answer(capsys, "check", "twins.loop")
     assert status == OUTSIDE and "cannot keep the run" in err
-    assert "never_more  ✗ violated      6  –    expected ✓" in out, "the answer is not lost"
+    assert "never_more  ✗ violated      6  –    as expected ✓" in out, "the answer is not lost"
     status, out, err = answer(capsys, "sim", "twins.loop", "patient", "--set", "FIXED=false")
     assert status == OUTSIDE and "cannot keep the run" in err and "never_more" in out and "explain" not in out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,50 @@ from dashpot import cli
 from dashpot.cli.problem import HOLDS, VIOLATED, WRONG
 
 SPEC = ROOT / "tests" / "cli" / "twins.loop"
+
+TWICE = """\
+resource Web "example.com/v1" { }
+resource Part "example.com/v1" { }
+controller C for Web {
+  owns Part
+  reconcile it {
+    let parts = list cached Part where p -> p.owner == it
+    create Part { generateName: "x", owner: it } on AlreadyExists { }
+    for p in parts { delete p if same on NotFound { } on Conflict { requeue } }
+  }
+}
+check small { run C
+  scope { Web: 1, Part: 3 }
+  given Web one { } }
+"""
+
+GROW = """\
+resource Web "example.com/v1" { }
+resource Part "example.com/v1" { }
+controller C for Web {
+  reconcile it {
+    create Part { generateName: "x" } on AlreadyExists { }
+    requeue
+  }
+}
+check small { run C
+  scope { Web: 1, Part: 2 }
+  given Web one { } }
+"""
+
+ENTRY = """\
+resource ConfigMap "v1" {
+  spec {
+    data: map[Name]0..1 = {}
+    note: 0..1? = null
+  }
+}
+controller C for ConfigMap { reconcile c { delete c on NotFound { } } }
+property kept = on delete ConfigMap c by C require !("v" in c.spec.data) && c.spec.note != null
+check small { run C
+  scope { ConfigMap: 1 }
+  given ConfigMap one { spec.data: { "v": 1 } } }
+"""
 
 
 @pytest.fixture
@@ -124,3 +169,67 @@ def test_words_may_stand_behind_options(run: str, capsys: pytest.CaptureFixture[
     assert status == WRONG and "'two' is no step" in err
     status, _, err = answer(capsys, "explain", run, "2", "3")
     assert status == WRONG and "unrecognized arguments: 3" in err
+
+
+def test_values_along_a_run_whose_locals_are_dead_in_another_world(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list that the loop no longer reads is kept where nobody asks and cleared where somebody does, or the reverse."""
+    Path("twice.loop").write_text(TWICE)
+    assert answer(capsys, "check", "twice.loop")[0] == VIOLATED
+    status, out, err = answer(capsys, "explain", "last", "--eval", "Part.size()")
+    assert (status, err) == (HOLDS, "")
+    made = {"create": 1, "delete": -1}
+    total = 0
+    for line in out.splitlines()[2:]:
+        words = line.split()
+        total += 0 if "NotFound" in words else next((made[w] for w in words if w in made), 0)
+        assert words[-1] == str(total), line
+    assert len(out.splitlines()) == 12
+
+
+def test_only_a_spec_that_is_another_text_is_said_to_have_changed(
+    run: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("dashpot.cli.values._label", lambda system, index: "another")
+        status, _, err = answer(capsys, "explain", run, "--eval", "Item.size()")
+    assert status == WRONG and "cannot be taken again" in err and "has changed since" not in err
+    Path("twins.loop").write_text(SPEC.read_text().replace("items.size() <", "items.size() + 1 <"))
+    assert "twins.loop has changed since" in answer(capsys, "explain", run, "--eval", "Item.size()")[2]
+
+
+def test_beyond_the_scope_there_are_no_values(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("grow.loop").write_text(GROW)
+    assert answer(capsys, "check", "grow.loop")[0] == VIOLATED
+    status, out, _ = answer(capsys, "explain", "last", "--eval", "Part.size()", "--eval", "Web.exists(w, true)")
+    rows = [line.split()[-2:] for line in out.splitlines()[1:]]
+    assert status == HOLDS
+    assert rows == [["0", "true"], ["1", "true"], ["2", "true"], ["overflow", "overflow"]]
+
+
+def test_entries_and_optional_values_are_told_in_the_words_of_the_spec(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("map.loop").write_text(ENTRY)
+    answer(capsys, "check", "map.loop")
+    story = json.loads(answer(capsys, "explain", "last", "-o", "json")[1])["story"]
+    assert story["property"] == "kept"
+    named = {b["text"]: b["values"][0] for c in story["blame"]["conjuncts"] for b in c["bindings"]}
+    assert named == {"ConfigMap one spec.data.v": "1", "ConfigMap one spec.note": "null"}
+    assert ".some" not in answer(capsys, "explain", "last")[1]
+
+
+def test_an_actor_has_one_colour_in_the_picture_and_on_the_page(
+    run: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """BoxController is the first of the check's run, Users the second."""
+    actors = json.loads(answer(capsys, "explain", run, "-o", "json")[1])["story"]["actors"]
+    assert actors[:2] == ["BoxController", "Users"]
+    answer(capsys, "graph", "twins.loop", "patient", "-o", "p.dot")
+    drawn = dict(re.findall(r'<FONT COLOR="(#\w+)">→ ([\w ]+)</FONT>', Path("p.dot").read_text()))
+    colors = {actor: color for color, actor in drawn.items()}
+    answer(capsys, "explain", run, "--html", "s.html")
+    hues = dict(re.findall(r"--hue(\d): light-dark\((#\w+),", Path("s.html").read_text()))
+    assert colors["BoxController"] == hues["0"] and colors["Users"] == hues["1"]
+    assert all(colors[actor] == hues[str(actors.index(actor))] for actor in colors)

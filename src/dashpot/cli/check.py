@@ -33,8 +33,20 @@ EXAMPLE = """\
 
 ENGINES = ("breadth", "depth")
 
-WORDS = {"found": "unexpected ✗", "waived": "waived", "expected": "expected ✓"}
+WORDS = {"found": "unexpected ✗", "waived": "waived", "expected": "as expected ✓"}
 """How it is said that something never fires."""
+
+
+ADVICE = """\
+  hint: a check says who runs, how many objects there are, and what must hold:
+          check small {
+            run    MyController
+            scope  { MyKind: 1 }
+            given  MyKind one { }
+            expect my_property
+          }
+        `dashpot new NAME` writes a whole spec; `dashpot lint FILE` looks at one that has no check yet."""
+"""What to do about files in which there is nothing to check."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +87,10 @@ def run(args: argparse.Namespace) -> int:
         return _list(wanted, loaded)
     inquiries, asker = _explore(loaded, wanted, args, whole=not names)
     outside = asker.trouble.status if asker.trouble is not None else HOLDS
-    status = worst([*(i.status for i in inquiries), UNKNOWN if asker.interrupted else HOLDS, outside])
+    idle = bool(wanted) and not any(w.checks or w.scenarios for w in wanted.values())
+    if idle:
+        console.err(f"there is no check and no scenario in {', '.join(wanted)}\n{ADVICE}")
+    status = worst([*(i.status for i in inquiries), UNKNOWN if asker.interrupted else HOLDS, outside, WRONG * idle])
     _write_files(args, inquiries)
     if args.output == "json":
         from dashpot.cli.answer import to_json
@@ -116,8 +131,6 @@ def _sum_up(inquiries: list[Inquiry]) -> None:
     checks = [c.report.status for i in inquiries for c in i.checked]
     scenarios = [a.status for i in inquiries for a in i.acted]
     if len(checks) + len(scenarios) < 2:
-        if not checks and not scenarios and not any(i.wrong for i in inquiries):
-            console.err(f"there is no check and no scenario in {', '.join(i.file for i in inquiries)}")
         return
     parts = [console.plural(len(found), noun) for found, noun in ((checks, "check"), (scenarios, "scenario")) if found]
     words = ((HOLDS, "as expected", "green"), (VIOLATED, "not as expected", "red"), (UNKNOWN, "unknown", "yellow"))

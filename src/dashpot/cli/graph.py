@@ -25,9 +25,9 @@ SUMMARY = "draw the state space, quotiented by a view"
 USAGE = "dashpot graph [options] FILE [CHECK]"
 DESCRIPTION = """\
 Explores CHECK, puts states together in which every --view has the same value, and draws what is left:
-boxes are values of the views, arrows are steps, a heavy frame is what no step leaves. Without --view it
-takes what the first convergence goal speaks of, and counts of objects. Drawing needs Graphviz; without it
-the .dot source is written.
+boxes are values of the views, arrows are steps (dotted: need not happen), and no step that must happen
+leads out of a heavy frame. Without --view it takes what the first convergence goal speaks of, and counts of
+objects. Drawing needs Graphviz; without it the .dot source is written.
 """
 EXAMPLE = """\
   dashpot graph web.loop small -o web.svg

@@ -92,7 +92,7 @@ def _line(args: argparse.Namespace, program: Program, check: Check, done: Simula
     kept = keep(args.file, program, done.system, found.violated, found.property, check.name, args)
     expect = asked.expected.get(found.property)
     if expect is not None and expect.violation:
-        said, fine = "expected ✓", True
+        said, fine = "as expected ✓", True
     elif expect is None and asked.lenient and found.property in DEFAULTS:
         said, fine = "not judged", True
     else:

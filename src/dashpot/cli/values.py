@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from dashpot.model.lower.python import Backend
     from dashpot.model.system import System
 
+OVERFLOW = "overflow"
+"""What is said of every value in a state that the scope has no room for."""
+
+_WORLD = ("store", "cache", "pending", "queue", "memory", "budget", "clock")
+"""Areas that mean the same in every world of a spec, whatever is asked of it."""
+
 
 def along(run: Run, texts: list[str]) -> list[list[str]]:
     """For each expression its value in every state of the run, the start first."""
@@ -26,32 +32,49 @@ def along(run: Run, texts: list[str]) -> list[list[str]]:
     system, answers = observed(program, check, asked)
     backend = compile_system(system)
     states = _again(run, system, backend)
-    return [_values(answer, backend, states) for answer in answers]
+    return [_values(answer, system, backend, states) for answer in answers]
 
 
 def _again(run: Run, system: System, backend: Backend) -> list[int]:
-    """The run taken once more, through a world in which nothing is left out; a Problem when the spec has changed."""
-    places = {cell.name: cell.index for cell in system.cells}
-    shared = [(i, places[c.name]) for i, c in enumerate(run.columns) if c.lo < c.hi and c.name in places]
-    states = [backend.initial]
-    for label, values in zip(run.labels, run.states[1:], strict=True):
-        flat = backend.successors(states[-1])
-        after = next(
-            (
-                state
-                for index, state in zip(flat[::2], flat[1::2], strict=True)
-                if _label(system, index) == label and _agrees(backend, state, values, shared)
-            ),
-            None,
-        )
-        if after is None:
-            raise Problem(
-                WRONG,
-                f"the run cannot be taken again: step {len(states)} ({label}) does not happen any more",
-                f"{run.spec} has changed since; `{asked_again(run)}` looks again",
-            )
-        states.append(after)
-    return states
+    """The run taken once more, through a world in which nothing is left out; a Problem when that cannot be done.
+
+    A step may lead on in several ways that look alike here, so that all of them are followed, those first whose
+    step is the very one that was taken.
+    """
+    shared = _shared(run, system)
+    paths = [[backend.initial]]
+    for step, label, values in zip(run.steps, run.labels, run.states[1:], strict=True):
+        found: dict[int, list[int]] = {}
+        for path in paths:
+            flat = backend.successors(path[-1])
+            for index, after in sorted(zip(flat[::2], flat[1::2], strict=True), key=lambda pair: pair[0] != step):
+                if _label(system, index) == label and _agrees(backend, after, values, shared):
+                    found.setdefault(after, [*path, after])
+        if not found:
+            raise _lost(run, len(paths[0]), label)
+        paths = list(found.values())
+    return paths[0]
+
+
+def _shared(run: Run, system: System) -> list[tuple[int, int]]:
+    """(column of the run, cell of the world) of what a replay must agree in.
+
+    What an actor holds for itself is cleared where no question reads it any more, and worlds differ in their
+    questions. Ranks are counted over such copies too.
+    """
+    ranked = {index for rank in system.ranks for index in rank.cells}
+    places = {cell.name: cell.index for cell in system.cells if cell.area in _WORLD and cell.index not in ranked}
+    return [(i, places[c.name]) for i, c in enumerate(run.columns) if c.lo < c.hi and c.name in places]
+
+
+def _lost(run: Run, number: int, label: str) -> Problem:
+    """Why a run cannot be taken again. Only a spec that is another text is said to have changed."""
+    from dashpot.checker.runs import changed_since
+    from dashpot.cli.files import read_spec
+
+    changed = f"{run.spec} has changed since; " if changed_since(run, read_spec(run.spec)) else ""
+    what = f"the run cannot be taken again: step {number} ({label}) does not happen any more"
+    return Problem(WRONG, what, f"{changed}`{asked_again(run)}` looks again")
 
 
 def asked_again(run: Run) -> str:
@@ -69,9 +92,16 @@ def _label(system: System, index: int) -> str:
     return " ".join(part for part in (label.actor, label.action, label.verb, label.object, *label.detail) if part)
 
 
-def _values(answer: Answer, backend: Backend, states: list[int]) -> list[str]:
+def _values(answer: Answer, system: System, backend: Backend, states: list[int]) -> list[str]:
+    from dashpot.model.kernel.world import BEYOND
+
     tests = backend.predicates([node for _, node in answer.cases])
     texts = [text for text, _ in answer.cases]
-    return [
-        next((text for text, test in zip(texts, tests, strict=True) if test(state)), "undefined") for state in states
-    ]
+    sinks = [cell.index for cell in system.cells if cell.area == "control" and cell.path == BEYOND]
+
+    def value(state: int) -> str:
+        if any(backend.layout.read(sink, state) for sink in sinks):
+            return OVERFLOW
+        return next((text for text, test in zip(texts, tests, strict=True) if test(state)), "undefined")
+
+    return [value(state) for state in states]

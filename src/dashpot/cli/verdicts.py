@@ -112,7 +112,7 @@ def remark(result: Result) -> str:
     if result.note:
         return f"{said} {result.note}"
     if result.expected:
-        text = f"expected {said}" if result.as_said else f"expected to {_expectation(result)} {said}"
+        text = f"as expected {said}" if result.as_said else f"expected to {_expectation(result)} {said}"
     elif not result.judged:
         text = "not judged"
     else:
