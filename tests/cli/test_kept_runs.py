@@ -174,7 +174,7 @@ def test_words_may_stand_behind_options(run: str, capsys: pytest.CaptureFixture[
 def test_values_along_a_run_whose_locals_are_dead_in_another_world(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A list that the loop no longer reads is kept where nobody asks and cleared where somebody does, or the reverse."""
+    """A list that the loop no longer reads is kept where somebody asks, and cleared where nobody does."""
     Path("twice.loop").write_text(TWICE)
     assert answer(capsys, "check", "twice.loop")[0] == VIOLATED
     status, out, err = answer(capsys, "explain", "last", "--eval", "Part.size()")
