@@ -27,6 +27,7 @@ test: setup lint ## everything that CI runs; PYTEST_ARGS="-k story" narrows
 
 soak: setup ## the full figures: long searches, many random examples
 	pytest -m soak --hypothesis-profile=soak $(PYTEST_ARGS)
+	python bench/explore.py --rounds 5
 
 fmt: ## lay out the Python code
 	@.ci/setup tests

@@ -112,6 +112,8 @@ CODES: dict[str, tuple[str, str]] = {
     "D315": ("undefined value at the start", "A `given` object sets a field to a value that is undefined."),
     "D316": ("start outside of the range", "A `given` object sets a field to a number outside of its range."),
     "D317": ("world too large to build", "The rules of this check, unrolled over its scope, are too many terms."),
+    "D318": ("choice in a property", "A property takes one of several elements that nothing puts in an order."),
+    "D319": ("durations too far apart", "The durations of a run need more steps of time than the checker can count."),
     # L4xx: smells
     "L401": ("delete decided by a cached read", "A cached, hence possibly old, read decides what is deleted."),
     "L402": ("conflict not handled", "An update can fail with Conflict and does not say what then."),
@@ -139,6 +141,8 @@ REMEDIES: dict[str, str] = {
     "D314": "keep it in a range: compare it with a bound before it grows, or take the `min` of both",
     "D315": "set it to a value that is known: a literal or a constant",
     "D316": "give a smaller value, or the field a wider range",
+    "D318": "sort by a key that is different for each, or say it with `exists` or `all`",
+    "D319": "use durations that are multiples of a longer one, such as 1s and 40s",
     "D317": "make the scope smaller: fewer objects, a shorter `list`, fewer actors in the run",
 }
 """What helps where a world cannot be built, for messages that know nothing better."""

@@ -151,8 +151,12 @@ def constants(module: Module, universe: Universe) -> None:
             continue
         scope = Scope(universe, module, look="")
         part = parts(declared.tree)[1]
+        said = len(universe.notes.messages)
         e = term(part, scope)
         if isinstance(e.type, t.Bottom):
+            if len(universe.notes.messages) == said:
+                text = f"`{declared.name}` is built from itself, or from a constant that stands below it."
+                scope.error("D215", part, text, "write a literal, or put the other constant first")
             continue
         found = fold(e, {d.name: d.constant.value for d in universe.of("const") if d.constant is not None})
         if found is None or isinstance(e.type, t.Null):

@@ -15,7 +15,7 @@ from dashpot.model.program import Check, Fault, Program, State
 from tests.tree import ROOT
 
 EXAMPLES = ROOT / "examples"
-FOLDERS = sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir())
+FOLDERS = sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir() and not p.name.startswith("."))
 YARDSTICK = "01-stale-cache-literal"
 CONTROLLERS = [f for f in FOLDERS if "-replicaset-" in f]
 BUGS = [f for f in FOLDERS if f != YARDSTICK and f not in CONTROLLERS]
@@ -171,3 +171,17 @@ def test_most_bugs_are_found_without_any_property() -> None:
 
 def test_the_bugs_together_take_less_than_a_minute() -> None:
     assert sum(report(f, c).cpu_s for f, c in every_check(BUGS)) < ALL_CPU_S
+
+
+GOLDEN = {
+    ("02-replicaset-naive", "stale"): (279, 1_058),
+    ("03-replicaset-expectations", "patient"): (604, 2_231),
+    ("04-replicaset-own-writes", "own_writes"): (438, 1_627),
+}
+"""Orbits (states where nothing is interchangeable) and transitions of the idiomatic ReplicaSet, three variants."""
+
+
+@pytest.mark.parametrize(("folder", "check"), GOLDEN)
+def test_counts_are_the_golden_ones(folder: str, check: str) -> None:
+    found = report(folder, check)
+    assert (found.states, found.transitions) == GOLDEN[folder, check]

@@ -17,7 +17,7 @@ from tests.tree import PACKAGE, ROOMS, ROOT, files, modules, shown
 
 TEXT = (".py", ".md", ".toml", ".loop", ".lark", ".html", ".css", ".js", ".txt", ".sh", "")
 MARKDOWN = list(files(".md"))
-EXAMPLES = sorted(p for p in (ROOT / "examples").glob("*") if p.is_dir())
+EXAMPLES = sorted(p for p in (ROOT / "examples").glob("[!.]*") if p.is_dir())
 
 
 def each(paths: list[Path]) -> pytest.MarkDecorator:

@@ -12,6 +12,7 @@ from dashpot.model.fault import SpecError
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.values import Items, Maybe, Nothing, OneOf, Scalar, Table, Value, choose, positions
+from dashpot.model.span import NOWHERE, Span
 
 if TYPE_CHECKING:
     from dashpot.model.kernel.terms import Env, Result, Terms
@@ -62,7 +63,7 @@ def fold(terms: Terms, x: e.Fold, env: Env) -> Result:
                 (g.and_(inside, fine, scalar(test)), v)
                 for (inside, v), (_, test, fine) in zip(items.items, pairs, strict=True)
             ]
-            return Items(kept, items.ranks), all_ok
+            return Items(kept, items.ranks, None, items.apart), all_ok
         case "map":
             return _map(terms, x, items, pairs), all_ok
         case "sum":
@@ -76,7 +77,7 @@ def fold(terms: Terms, x: e.Fold, env: Env) -> Result:
                 (g.and_(inside, fine, scalar(test)) if x.body else inside, v)
                 for (inside, v), (_, test, fine) in zip(items.items, pairs, strict=True)
             ]
-            return first(terms, Items(filtered, items.ranks), ok)
+            return first(terms, Items(filtered, items.ranks, None, items.apart), ok, x.span)
     raise SpecError("D306", f"the checker cannot evaluate `.{x.op}()` over its finite values", x.span)
 
 
@@ -123,12 +124,11 @@ def _extreme(terms: Terms, op: str, pairs: list[tuple[Node, Value, Node]], ok: N
 
 def _sorted(terms: Terms, items: Items, keys: list[Value]) -> Value:
     """A rank an item: how many items inside come strictly before it; ties share a rank."""
-    g = terms.g
-    ranks = []
-    for i in range(len(keys)):
-        before = [g.and_(items.items[j][0], less(terms, keys[j], keys[i])) for j in range(len(keys)) if j != i]
-        ranks.append(g.sum(before))
-    return Items(list(items.items), ranks)
+    g, n = terms.g, len(keys)
+    sooner = {(i, j): less(terms, keys[i], keys[j]) for i in range(n) for j in range(n) if i != j}
+    ranks = [g.sum([g.and_(items.items[j][0], sooner[j, i]) for j in range(n) if j != i]) for i in range(n)]
+    apart = {(j, i): g.or_(sooner[i, j], sooner[j, i]) for i in range(n) for j in range(i)}
+    return Items(list(items.items), ranks, None, apart)
 
 
 def less(terms: Terms, a: Value, b: Value) -> Node:
@@ -146,10 +146,11 @@ def less(terms: Terms, a: Value, b: Value) -> Node:
     return g.lt(scalar(a), scalar(b))
 
 
-def first(terms: Terms, items: Items, ok: Node) -> Result:
+def first(terms: Terms, items: Items, ok: Node, span: Span) -> Result:
     """The first item; among ties and in sets any one, chosen by the checker."""
     g, path = terms.g, terms.path
     if path.quiet:
+        _settled_order(terms, items, span)
         return _first_by_slot(items, ok, g)
     some = g.or_(*[inside for inside, _ in items.items])
     some = path.resolve(some)
@@ -168,6 +169,19 @@ def first(terms: Terms, items: Items, ok: Node) -> Result:
             if j != pick:
                 path.assume(g.not_(g.and_(items.items[j][0], g.lt(items.ranks[j], items.ranks[pick]))))
     return value, ok
+
+
+def _settled_order(terms: Terms, items: Items, span: Span) -> None:
+    """A property is true or false of a state: it may not take one of several that nothing puts in an order."""
+    g = terms.g
+    ties = []
+    for i, (inside, v) in enumerate(items.items):
+        for j, (other, w) in enumerate(items.items[:i]):
+            tied = g.true if items.ranks is None else g.eq(items.ranks[i], items.ranks[j])
+            differ = g.not_(equal(terms.schema, v, w))
+            ties.append(g.and_(inside, other, tied, differ, g.not_(items.apart.get((j, i), g.false))))
+    if terms.path.resolve(g.or_(*ties)) is not g.false:
+        raise SpecError("D318", "several elements may come first here, and a property may not choose among them", span)
 
 
 def _earlier(items: Items, i: int, g: Graph) -> list[Node]:
@@ -190,7 +204,7 @@ def _first_by_slot(items: Items, ok: Node, g: Graph) -> Result:
     return (result if result is not None else Nothing()), g.and_(ok, some)
 
 
-def take(terms: Terms, items: Items, count: Node) -> Items:
+def take(terms: Terms, items: Items, count: Node, span: Span) -> Items:
     """The first `count` items; where ties or sets leave a choice, every subset that fits is explored."""
     g, path = terms.g, terms.path
     n = len(items.items)
@@ -204,6 +218,7 @@ def take(terms: Terms, items: Items, count: Node) -> Items:
             position = g.add(position, inside)
         return Items(kept, [g.const(i) for i in range(n)])
     if path.quiet:
+        _settled_order(terms, items, span)
         first_ones: list[tuple[Node, Value]] = [
             (g.and_(inside, g.lt(g.sum(_earlier(items, i, g)), count)), v) for i, (inside, v) in enumerate(items.items)
         ]
@@ -242,7 +257,7 @@ def drop(terms: Terms, items: Items, count: Node) -> Items:
     if ranks is None or all(r.is_const for r in ranks) or terms.path.quiet:
         behind = [g.le(count, place) for place in positions(g, items)]
     else:
-        taken = settled(terms, take(terms, items, count))
+        taken = settled(terms, take(terms, items, count, NOWHERE))
         behind = [g.not_(inside) for inside, _ in taken.items]
     kept: list[tuple[Node, Value]] = [
         (g.and_(inside, late), v) for (inside, v), late in zip(items.items, behind, strict=True)
@@ -280,7 +295,7 @@ def method(terms: Terms, x: e.Method, env: Env) -> Result:
         case "isEmpty":
             return Scalar(g.not_(g.or_(*[i for i, _ in items.items])), t.Bool()), g.and_(ok, there)
         case "take":
-            return take(terms, items, scalar(args[0][0])), g.and_(ok, there)
+            return take(terms, items, scalar(args[0][0]), x.span), g.and_(ok, there)
         case "drop":
             return drop(terms, items, scalar(args[0][0])), g.and_(ok, there)
         case "contains" if isinstance(bare, Items | Table):

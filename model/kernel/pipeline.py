@@ -16,7 +16,7 @@ from dashpot.model.kernel.fields import differing
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.schema import GRACE_OVER
 from dashpot.model.kernel.terms import Env
-from dashpot.model.kernel.values import Items, Maybe, Object, Record
+from dashpot.model.kernel.values import Items, Object, Record
 from dashpot.model.kernel.world import World, Write, Writer
 from dashpot.model.program import Admission
 from dashpot.model.span import Span
@@ -123,9 +123,8 @@ def in_grace(world: World, copy: Object, leaves: dict[str, Node]) -> Node:
     g, schema = world.g, world.schema
     if not schema.graceful(schema.info(copy.kind)):
         return g.false
-    bound = schema.side_field(copy, "spec", "nodeName")
-    assert isinstance(bound, Maybe)
-    return g.and_(bound.some, g.not_(leaves[GRACE_OVER])) if GRACE_OVER in leaves else bound.some
+    bound = schema.bound(copy)
+    return g.and_(bound, g.not_(leaves[GRACE_OVER])) if GRACE_OVER in leaves else bound
 
 
 def held_by_finalizers(world: World, leaves: dict[str, Node]) -> Node:

@@ -81,6 +81,14 @@ class Schema:
         """Pods that can be bound stay for a grace period when deleted (ruling 17)."""
         return info.resource.kind == "Pod" and any(f.name == "nodeName" for f in info.resource.spec)
 
+    def bound(self, copy: Object) -> Node:
+        """A pod has a node: its nodeName is neither null nor empty."""
+        value = self.side_field(copy, "spec", "nodeName")
+        if isinstance(value, Maybe):
+            return value.some
+        assert isinstance(value, Scalar)
+        return self.finite.g.ne(value.node, self.finite.g.const(0))
+
     # ------------------------------------------------------------------ names
     def info(self, kind: str) -> KindInfo:
         if kind not in self.kinds:

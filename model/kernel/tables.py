@@ -10,6 +10,7 @@ from dashpot.model import types as t
 from dashpot.model.automaton import Assign, Call, Operation
 from dashpot.model.core import Graph
 from dashpot.model.expr import Assignment, Binary, Const, Element, Expr, Literal, Local, Member, Memory
+from dashpot.model.fault import SpecError
 from dashpot.model.kernel import clock
 from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
@@ -32,6 +33,9 @@ from dashpot.model.program import (
     Program,
     Resource,
 )
+
+MOST_TICKS = 1_000
+"""Ages that a stored time may have."""
 
 Values = dict[str, int | bool | str]
 Scope = dict[str, int | bool | str | tuple[str, ...]]
@@ -140,6 +144,9 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     finite.symmetric, finite.asymmetric = scalarsets(
         list(finite.enums.values()), everything, [resources[k] for k in sorted(kinds)], placed
     )
+    if oldest > MOST_TICKS:
+        text = f"the durations of this run are too far apart: in steps of {tick_ms} ms an age goes up to {oldest}"
+        raise SpecError("D319", text, check.span)
     finite.tick_ms, finite.oldest = tick_ms, oldest
     finite.symbols = _symbols(scope, everything)
     longest = scope.get("list")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
-from attrs import define
+from attrs import define, field
 
 from dashpot.model.core import Graph, Node
 from dashpot.model.types import Type
@@ -54,12 +54,13 @@ class Items:
 
     `ranks`, one node an item, orders a list (ties of `sortBy` share a rank); None: no order.
     `limit`: only that many of the items, the first by rank (`take` where ties leave a choice: the choice
-    is made item by item when the list is walked).
+    is made item by item when the list is walked). `apart`: of a sorted list, where the items j < i have different keys.
     """
 
     items: list[tuple[Node, Value]]
     ranks: list[Node] | None = None
     limit: Node | None = None
+    apart: dict[tuple[int, int], Node] = field(factory=dict)
 
 
 @define(eq=False)

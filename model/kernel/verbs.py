@@ -8,6 +8,7 @@ from dashpot.model import types as t
 from dashpot.model.automaton import Call, Operation
 from dashpot.model.core import Node
 from dashpot.model.expr import Assignment
+from dashpot.model.fault import SpecError
 from dashpot.model.kernel import incarnations, lost, ownership
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.fields import assign, dotted, list_map, merged
@@ -346,11 +347,12 @@ def _bind(
     world: World, path: Path, writer: Writer, call: Call, env: Env, terms: Terms, copy: Object
 ) -> tuple[str, Value | None]:
     """A pod is bound once, and not while it terminates; the node need not exist (ruling 17)."""
+    if not any(f.name == "nodeName" for f in world.schema.info(copy.kind).declared("spec")):
+        raise SpecError("D312", f"{copy.kind} has no spec.nodeName, so it cannot be bound", call.span)
     draft = draft_of(world, path, "bind", copy, writer, ["spec.nodeName"])
     if path.branch(world.g.ne(draft.leaves["deletionTimestamp"], world.g.const(0))):
         return "Conflict", None
-    bound = world.schema.side_field(draft.copy(world), "spec", "nodeName")
-    if isinstance(bound, Maybe) and path.branch(bound.some):
+    if path.branch(world.schema.bound(draft.copy(world))):
         return "Conflict", None
     assert call.to is not None
     value, ok = terms.value(call.to, env)

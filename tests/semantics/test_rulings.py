@@ -310,7 +310,7 @@ def test_ruling_15() -> None:
     assert verdict["a_first"] != "holds" and verdict["b_first"] == "holds"
     maximum = text(15, (".min(b, b.spec.n) >= 0", ".max(b, b.spec.n) >= 0"))
     assert verdicts(maximum, "folds")["least"] == "safety 0"
-    first = text(15, (".min(b, b.spec.n) >= 0", ".sortBy(b, b.spec.n).first().spec.n >= 0"))
+    first = text(15, (".min(b, b.spec.n) >= 0", ".sortBy(b, b.name).first().spec.n >= 0"))
     assert verdicts(first, "folds")["least"] == "safety 0"
 
 
