@@ -186,6 +186,7 @@ def test_interrupted_work_is_kept(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from dashpot import cli\n"
         "from dashpot.checker import search\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored\n"
         "real = search.Breadth._memory_bytes\n"
         "def once(self):\n"
         "    search.Breadth._memory_bytes = real\n"
