@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("exact", derandomize=True, deadline=None, database=None, print_blob=False)
 settings.register_profile(
-    "soak", settings.get_profile("exact"), max_examples=500, suppress_health_check=[HealthCheck.too_slow]
+    "soak", settings.get_profile("exact"), max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("exact")
 
