@@ -8,7 +8,7 @@ help: ## what the targets are
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' Makefile
 
 setup: ## .venv with dashpot, tests and linters, so that `.venv/bin/dashpot` works
-	@.ci/setup tests graphviz chromium
+	@.ci/setup tests graphviz chromium etcd clients
 
 demo: ## find a known bug in a controller, tell its story, draw it
 	@.ci/setup product graphviz
@@ -26,8 +26,10 @@ test: setup lint ## everything that CI runs; PYTEST_ARGS="-k story" narrows
 	pytest -n 2 $(PYTEST_ARGS)
 
 soak: setup ## the full figures: long searches, many random examples
-	pytest -m soak --hypothesis-profile=soak $(PYTEST_ARGS)
+	pytest -m soak --hypothesis-profile=soak -rA $(PYTEST_ARGS)
 	python bench/explore.py --rounds 5
+	python bench/store.py
+	python bench/api.py
 
 fmt: ## lay out the Python code
 	@.ci/setup tests

@@ -26,7 +26,11 @@ from pathlib import Path
 
 from attrs import define, frozen
 
+from tests.tree import ROOT
+
 TIMEOUT_S = 120
+TOOLS = ROOT / ".dashpot" / "tools"
+"""Where the set-up puts kubectl."""
 _BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 
 
@@ -61,7 +65,7 @@ class Shell:
         """Run a command with sh; output is plain text, as in a pipe."""
         env = {
             **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(TOOLS), os.environ["PATH"]]),
             "NO_COLOR": "1",
             "COLUMNS": "120",
             "LC_ALL": "C.UTF-8",
