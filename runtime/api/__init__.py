@@ -1,0 +1,1 @@
+"""The API server: Kubernetes' HTTP interface over the store, gate by gate."""

@@ -1,0 +1,91 @@
+"""What exists in every cluster: system namespaces, roles and bindings, priority classes, the API's own service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from dashpot.model.objects.status import StatusError
+from dashpot.runtime.api import flow_bootstrap
+from dashpot.runtime.api.auth.bootstrap import bootstrap_objects
+from dashpot.runtime.api.catalog import Catalog
+from dashpot.runtime.api.internal import Internal
+
+Object = dict[str, Any]
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CLASSES = (("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000))
+
+
+async def ensure(internal: Internal, catalog: Catalog, *, host: str, port: int, address: str) -> None:
+    """Makes what is missing; what is there stays as its owner left it."""
+    await asyncio.gather(*(_ensure(internal, catalog, _namespace(name)) for name in NAMESPACES))
+    objects = [*bootstrap_objects(), *flow_bootstrap.objects(), *(_class(name, value) for name, value in _CLASSES)]
+    await asyncio.gather(*(_ensure(internal, catalog, obj) for obj in objects))
+    await _ensure(internal, catalog, _service(address))
+    await _ensure(internal, catalog, _slice(host, port))
+
+
+async def _ensure(internal: Internal, catalog: Catalog, obj: Object) -> None:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    resource = catalog.by_kind(group, version, obj["kind"])
+    assert resource is not None, obj["kind"]
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    namespace = obj["metadata"].get("namespace")
+    place = f"{root}/namespaces/{namespace}/{resource.plural}" if namespace else f"{root}/{resource.plural}"
+    try:
+        await internal.call("GET", f"{place}/{obj['metadata']['name']}", query={"resourceVersion": "0"})
+        return
+    except StatusError as error:
+        if error.reason != "NotFound":
+            raise
+    try:
+        await internal.call("POST", place, obj)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
+def _namespace(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _class(name: str, value: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "description": "Used for system critical pods.",
+    }
+
+
+def _service(address: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": address,
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    }
+
+
+def _slice(host: str, port: int) -> Object:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+        },
+        "addressType": "IPv6" if ":" in host else "IPv4",
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }

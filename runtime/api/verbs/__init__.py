@@ -1,0 +1,1 @@
+"""What each verb does once the gates have let a request through."""
