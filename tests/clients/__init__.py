@@ -1,0 +1,1 @@
+"""Unmodified clients against a running server."""

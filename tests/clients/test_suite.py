@@ -1,0 +1,37 @@
+"""The acceptance suite of kubectl, tier 1, where it is at hand: every check passes, in file order and shuffled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients.running import TOOLS, Running
+from tests.tree import ROOT
+
+SUITE = ROOT.parent / "shared" / "cases" / "kubectl_suite.py"
+needs_suite = pytest.mark.skipif(not SUITE.exists(), reason="the acceptance suite (kubectl_suite.py) is not here")
+
+
+def passes(running: Running, version: str, *options: str) -> None:
+    command = [sys.executable, str(SUITE), "--kubectl", str(TOOLS / f"kubectl-{version}"), "--kubeconfig"]
+    command += [str(running.kubeconfig), "--tier", "1", "--have", "rbac,tokenauth,admission", "--slow", "3", "-v"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=900)
+    print(done.stdout[-8000:], done.stderr[-4000:])
+    assert done.returncode == 0 and ", 0 failed, 0 skipped" in done.stdout, done.stdout[-8000:]
+
+
+@needs_suite
+@pytest.mark.parametrize(("version", "options"), [("1.37", ()), ("1.32", ("--shuffle", "7"))])
+def test_kubectl_sees_what_it_must(tools: Path, server: Running, version: str, options: tuple[str, ...]) -> None:
+    passes(server, version, *options)
+
+
+@needs_suite
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["1.37", "1.32"])
+@pytest.mark.parametrize("options", [(), ("--shuffle", "1"), ("--shuffle", "2")])
+def test_kubectl_sees_it_in_any_order(tools: Path, server: Running, version: str, options: tuple[str, ...]) -> None:
+    passes(server, version, *options)
