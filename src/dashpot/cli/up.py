@@ -92,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
         from dashpot.runtime.api.apiserver import ApiServer, StartError
     except ModuleNotFoundError as error:
         raise Problem(
-            OUTSIDE, f"the Python package '{error.name}' is missing", "install them all: pip install 'dashpot[serve]'"
+            OUTSIDE,
+            f"the Python package '{error.name}' is missing",
+            "install them all: pip install 'dashpot[serve]' (from a clone: pip install '.[serve]')",
         ) from None
     import asyncio
 
