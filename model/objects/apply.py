@@ -96,7 +96,7 @@ def apply(
         mine: Object = remove(applied, reset, structure) or {}
         fields = from_object(mine, structure)
     except FieldsError as error:
-        raise _untyped(applied, str(error)) from None
+        raise untyped(applied, str(error)) from None
     except RecursionError:
         raise bad_request("error decoding patch: exceeded max depth") from None
     work = _Apply(_without_managers(base), mine, owner, fields, entries, structure, reset)
@@ -107,7 +107,8 @@ def apply(
     return _finished(live, out, entries, owned, owner, time, applied)
 
 
-def _untyped(applied: Object, why: str) -> StatusError:
+def untyped(applied: Object, why: str) -> StatusError:
+    """400 for a configuration that does not fit its schema, in structured-merge-diff's words."""
     meta = applied.get("metadata") or {}
     group, _, version = str(applied.get("apiVersion", "")).rpartition("/")
     kind = f"{group}/{version}, Kind={applied.get('kind', '')}"

@@ -414,3 +414,22 @@ def test_a_watch_has_no_head() -> None:
         assert (await at.ask("HEAD", f"{CM}?watch=1")).code == 405
 
     run(test)
+
+
+@pytest.mark.parametrize("mode", ["", "&fieldValidation=Strict", "&fieldValidation=Ignore"])
+def test_nobody_can_apply_a_field_that_is_not_declared(mode: str) -> None:
+    async def test(at: Serving) -> None:
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "d"},
+            "spec": {**DEPLOYMENT, "x": 1},
+        }
+        code, status = await at.told("PATCH", f"{DEPLOYMENTS}/d?fieldManager=m{mode}", body, media=APPLY)
+        assert code == 400
+        assert status["message"] == (
+            "failed to create typed patch object (n/d; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"
+        )
+        assert (await at.told("GET", f"{DEPLOYMENTS}/d"))[0] == 404
+
+    run(test)

@@ -128,9 +128,14 @@ async def _apply(
 
     def configuration() -> Object:
         mine: Object = msgspec.json.decode(text)
-        checked = body.check(exchange, endpoint.kind, mine, [])
-        creating.place(exchange, endpoint.resource, checked)
-        return checked
+        body.validation(exchange)
+        body.identify(endpoint.resource, mine)
+        unknown = endpoint.kind.decode(mine)
+        creating.place(exchange, endpoint.resource, mine)
+        if unknown:
+            # whatever fieldValidation says: a field that nobody declared cannot be owned
+            raise ssa.untyped(mine, f".{_quoted(unknown[0])}: field not declared in schema")
+        return mine
 
     def applied_to(live: Object | None) -> Object:
         wanted = configuration()
@@ -152,6 +157,11 @@ async def _apply(
         return new
 
     return await _stored(site, exchange, endpoint, applied, applied_to, updating.Manner(subresource, dry))
+
+
+def _quoted(text: str) -> str:
+    """The path in `unknown field "spec.x"`."""
+    return text.partition('"')[2].rpartition('"')[0]
 
 
 async def _stored(
