@@ -369,18 +369,27 @@ def _api_service(obj: Object) -> None:
         _set(service, port=443)
 
 
-def _definition(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    names = _part(spec, "names")
-    kind = names.get("kind") or ""
-    if not names.get("singular") and kind:
-        names["singular"] = kind.lower()
-    if not names.get("listKind") and kind:
-        names["listKind"] = f"{kind}List"
-    conversion = _part(spec, "conversion")
-    _set(conversion, strategy="None")
+def definition(obj: Object) -> None:
+    """A CustomResourceDefinition: singular, listKind, the conversion. Whatever else it is, it must not stop this.
+
+    Source: k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
+    """
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+        return
+    names = spec["names"]
+    kind = names.get("kind")
+    if isinstance(kind, str) and kind:
+        if not names.get("singular"):
+            names["singular"] = kind.lower()
+        if not names.get("listKind"):
+            names["listKind"] = f"{kind}List"
+    conversion = spec.get("conversion")
+    if conversion is None:
+        spec["conversion"] = {"strategy": "None"}
+        return
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
-    if service is not None:
+    if isinstance(service, dict):
         _set(service, port=443)
 
 
@@ -445,7 +454,7 @@ _KINDS: dict[tuple[str, str, str], Fill] = {
     (_FLOW, "v1", "FlowSchema"): _flow_schema,
     (_FLOW, "v1", "PriorityLevelConfiguration"): _priority_level,
     ("apiregistration.k8s.io", "v1", "APIService"): _api_service,
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): _definition,
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): definition,
     ("authentication.k8s.io", "v1", "TokenRequest"): _token_request,
     ("resource.k8s.io", "v1", "ResourceClaim"): _resource_claim,
     ("resource.k8s.io", "v1", "ResourceClaimTemplate"): _resource_claim_template,

@@ -7,7 +7,7 @@ from typing import Final
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL = ("Always", "IfNotPresent", "Never")
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _MODES = ("Block", "Filesystem")
 _FAILURE = ("Fail", "Ignore")
 _MATCH = ("Equivalent", "Exact")
@@ -15,13 +15,12 @@ _MATCH = ("Equivalent", "Exact")
 ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "PodSpec.restartPolicy": ("Always", "OnFailure", "Never"),
     "PodSpec.dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    "PodSpec.preemptionPolicy": ("Never", "PreemptLowerPriority"),
+    "PodSpec.preemptionPolicy": ("PreemptLowerPriority", "Never"),
     "Container.imagePullPolicy": _PULL,
     "EphemeralContainer.imagePullPolicy": _PULL,
-    "Container.terminationMessagePolicy": ("FallbackToLogsOnError", "File"),
-    "EphemeralContainer.terminationMessagePolicy": ("FallbackToLogsOnError", "File"),
+    "Container.terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "EphemeralContainer.terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
     "ContainerPort.protocol": _PROTOCOLS,
-    "VolumeMount.mountPropagation": ("Bidirectional", "HostToContainer", "None"),
     "HTTPGetAction.scheme": ("HTTP", "HTTPS"),
     "TopologySpreadConstraint.whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
     "Taint.effect": _EFFECTS,

@@ -27,6 +27,21 @@ _SPARED = frozenset(
 )
 """Required in OpenAPI, and either fine when absent or asked for by a rule with a text of its own."""
 
+_TOLD_ELSEWHERE = frozenset(
+    """
+    AppArmorProfile.type ContainerResizePolicy.resourceName ContainerResizePolicy.restartPolicy CSIVolumeSource.driver
+    DownwardAPIVolumeFile.path HTTPHeader.name PodOS.name PodReadinessGate.conditionType PodSchedulingGate.name
+    ResourceClaim.name SeccompProfile.type ServiceAccountTokenProjection.path
+    """.split()
+)
+"""Required too, but a rule asks for them at another place or with a text of its own."""
+
+
+def _asked(struct: str, schema: Object) -> set[str]:
+    """The fields of a struct that must be there."""
+    asked = set(schema.get("required") or ()) - _SPARED
+    return {key for key in asked if f"{struct}.{key}" not in _TOLD_ELSEWHERE}
+
 
 class Checks:
     """Checks by definition name, compiled once; None where a type and all it reaches ask for nothing."""
@@ -55,7 +70,7 @@ class Checks:
         enums: list[tuple[str, tuple[str, ...]]],
         parts: dict[str, Check],
     ) -> None:
-        asked = set(schema.get("required") or ()) - _SPARED
+        asked = _asked(struct, schema)
         for key, field in (schema.get("properties") or {}).items():
             if key in ("status", "metadata") and struct not in ("PodTemplateSpec", "JobTemplateSpec"):
                 continue
@@ -74,7 +89,7 @@ class Checks:
             return False
         schema = self._definition(name)
         struct = name.rpartition(".")[2]
-        asked = set(schema.get("required") or ()) - _SPARED
+        asked = _asked(struct, schema)
         for key, field in (schema.get("properties") or {}).items():
             if f"{struct}.{key}" in ENUMS:
                 return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 from attrs import field, frozen
@@ -16,8 +17,11 @@ from dashpot.runtime.api.cel.front import Checker
 from dashpot.runtime.api.cel.runs import Run
 from dashpot.runtime.api.cel.tree import Ident, Node, Type, children
 from dashpot.runtime.api.cel.values import CelError, EvaluationError
+from dashpot.runtime.api.tally import tally
 
 Object = dict[str, Any]
+
+_COMPILED = tally("apiserver_cel_compilation_duration_seconds").hist()
 
 
 @frozen(eq=False)
@@ -82,6 +86,7 @@ class Environment:
 
         CelError with upstream's text: `compilation failed: ERROR: <input>:1:5: undefined field 'nosuch'…`.
         """
+        began = perf_counter()
         tree = self._checker.check(expression)
         if result and tree.type.kind not in (*result, "dyn"):
             raise CelError(f"must evaluate to {' or '.join(result)}")
@@ -90,7 +95,9 @@ class Environment:
         run = compiler.compile(tree)
         uses = frozenset(variables(tree) & slots.keys())
         places = tuple((name, slots[name], self._declared.readers.get(name)) for name in sorted(uses))
-        return Program(expression, tree.type, estimate(tree, self._declared), uses, run, places, compiler.size)
+        made = Program(expression, tree.type, estimate(tree, self._declared), uses, run, places, compiler.size)
+        _COMPILED.observe(perf_counter() - began)
+        return made
 
 
 def variables(node: Node) -> set[str]:

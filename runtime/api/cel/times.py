@@ -7,11 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
+from dashpot.runtime.api import goduration
 from dashpot.runtime.api.cel.values import EvaluationError
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
-PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 OFFSET = re.compile(r"([+-]?)(\d{1,2}):(\d\d)")
 
 
@@ -31,20 +30,10 @@ def timestamp(text: str) -> datetime:
 
 def duration(text: str) -> timedelta:
     """A duration as Go writes it: `1h30m`, `-1.5s`, `0`."""
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
-    total = 0.0
-    at = 0
-    while at < len(rest):
-        match = PART.match(rest, at)
-        if match is None:
-            break
-        total += float(match[1]) * MICROSECONDS[match[2]]
-        at = match.end()
-    if rest != "0" and (at < len(rest) or not rest):
-        raise EvaluationError(f"invalid duration {text!r}")
-    if total > 2**63 / 1000:
-        raise EvaluationError("duration out of range")
-    return timedelta(microseconds=sign * total)
+    try:
+        return timedelta(microseconds=round(goduration.seconds(text) * 1e6, 3))
+    except ValueError:
+        raise EvaluationError(f"invalid duration {text!r}") from None
 
 
 def seconds(value: timedelta) -> str:

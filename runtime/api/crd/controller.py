@@ -159,27 +159,3 @@ def schemas(definition: Object) -> dict[str, Object]:
 def selectable_fields(version: Object) -> tuple[str, ...]:
     """The field paths that selectors may use, `spec.color`, besides name and namespace."""
     return tuple(row["jsonPath"].removeprefix(".") for row in version.get("selectableFields") or ())
-
-
-def defaults(definition: Object) -> None:
-    """Fills in what the API server defaults in a definition: singular, listKind, the conversion, names of columns.
-
-    In place, before validation. Source: pkg/apis/apiextensions/v1/defaults.go.
-    """
-    spec = definition.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return
-    names = spec["names"]
-    kind = names.get("kind")
-    if isinstance(kind, str) and kind:
-        if not names.get("singular"):
-            names["singular"] = kind.lower()
-        if not names.get("listKind"):
-            names["listKind"] = f"{kind}List"
-    conversion = spec.get("conversion")
-    if conversion is None:
-        spec["conversion"] = {"strategy": "None"}
-        return
-    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
-    if isinstance(service, dict) and service.get("port") is None:
-        service["port"] = 443

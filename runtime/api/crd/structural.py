@@ -38,7 +38,7 @@ IMMUTABLE = "field is immutable"
 
 
 def validate_definition(definition: Object) -> list[Cause]:
-    """What is wrong with a new definition, defaults (see `controller.defaults`) already filled in."""
+    """What is wrong with a new definition, defaults (see `model/objects/defaults`) already filled in."""
     spec: Object = definition.get("spec") or {}
     causes: list[Cause] = []
     name = (definition.get("metadata") or {}).get("name", "")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dashpot.model.objects.defaults import definition
 from dashpot.model.objects.status import Cause, forbidden_field, invalid_value, required
 from dashpot.runtime.api import cel
-from dashpot.runtime.api.crd.controller import defaults
 from dashpot.runtime.api.crd.structural import validate_definition, validate_definition_update, validate_url
+from dashpot.runtime.api.rules.amounts import AMOUNT_CALLS
 from dashpot.runtime.api.rules.place import Trail, find, same, spelled
 from dashpot.runtime.api.rules.pods import POD_CALLS
 from dashpot.runtime.api.rules.storage import STORAGE_CALLS
@@ -184,7 +185,7 @@ def _definition(entry: Object) -> Check:
     """A CustomResourceDefinition, as a whole."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        defaults(value)
+        definition(value)
         found = validate_definition(value) if scene.old is None else validate_definition_update(value, scene.old)
         scene.causes.extend(found)
 
@@ -255,4 +256,5 @@ CALLS: dict[str, Callable[[Object], Check]] = {
     "policyRule": _policy_rule,
     **POD_CALLS,
     **STORAGE_CALLS,
+    **AMOUNT_CALLS,
 }

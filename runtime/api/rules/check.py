@@ -23,6 +23,7 @@ MOST = 100
 class Rules:
     """The rules of a data file: `shapes` names places that several kinds share, `rules` are the entries.
 
+    `whole` names subresources whose writes are checked as those of the object itself are, by kind.
     An entry's `for` lists where it holds: `apps/deployments` (the root of that kind), `@container` (each place of that
     shape), either with a path below.
     """
@@ -31,6 +32,7 @@ class Rules:
         self.entries: list[Object] = data["rules"]
         self._shapes: dict[str, list[str]] = data["shapes"]
         self._scopes = frozenset(data.get("scopes", ()))
+        self._whole: dict[str, list[str]] = data.get("whole", {})
         self._checks: dict[tuple[str, str, str], Check | None] = {}
         self._places: dict[str, list[tuple[str, str]]] = {}
         self._by_kind: dict[str, list[tuple[str, Object]]] = {}
@@ -86,10 +88,9 @@ class Rules:
 
     def _compile(self, group: str, plural: str, subresource: str) -> Check | None:
         kind = f"{group}/{plural}" if group else plural
-        if kind == "events.k8s.io/events":
-            kind = "events"
+        usual = ("", *self._whole.get(kind, ()))
         rows = [
-            (at, entry) for at, entry in self._by_kind.get(kind, ()) if subresource in entry.get("subresources", ("",))
+            (at, entry) for at, entry in self._by_kind.get(kind, ()) if subresource in entry.get("subresources", usual)
         ]
         if not rows:
             return None

@@ -7,7 +7,7 @@ and `oldSelf`), `on` (`create`: only then).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dashpot.model.objects.metadata import validate_labels, validate_selector
@@ -127,10 +127,10 @@ def _range(entry: Object) -> Check:
 
 
 def _format(entry: Object) -> Check:
-    """`field`, where it is a text (or a list of texts), is of the named kind."""
+    """`field`, where it is a text (or a list of texts), is of the named kind; an empty one only counts with `empty`."""
     fields = entry["field"] if isinstance(entry.get("field"), list) else [entry.get("field", "")]
     rows = [(field, _reader(field)) for field in fields]
-    rule = TEXTS[entry["format"]]
+    rule, empty = TEXTS[entry["format"]], entry.get("empty", False)
 
     def one(found: Any, trail: Trail, field: str, scene: Scene) -> None:
         if type(found) is str:
@@ -143,7 +143,7 @@ def _format(entry: Object) -> Check:
             if type(found) is list:
                 for at, item in enumerate(found):
                     one(item, trail, f"{field}[{at}]", scene)
-            elif found:
+            elif found or (empty and found == ""):
                 one(found, trail, field, scene)
 
     return check
@@ -278,30 +278,21 @@ def _cel(entry: Object) -> Check:
     return check
 
 
-def _selector(entry: Object) -> Check:
-    """`field` is a LabelSelector."""
-    field = entry.get("field", "")
-    read = _reader(field)
+def _wholly(judge: Callable[[Any, str], Iterable[Cause]]) -> Callable[[Object], Check]:
+    """`field`, if it is there, is judged as a whole: a LabelSelector, a map of labels."""
 
-    def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        found = read(value)
-        if found:
-            scene.causes.extend(validate_selector(found, spelled(trail, field)))
+    def form(entry: Object) -> Check:
+        field = entry.get("field", "")
+        read = _reader(field)
 
-    return check
+        def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
+            found = read(value)
+            if found:
+                scene.causes.extend(judge(found, spelled(trail, field)))
 
+        return check
 
-def _labels(entry: Object) -> Check:
-    """`field` is a map of labels."""
-    field = entry.get("field", "")
-    read = _reader(field)
-
-    def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        found = read(value)
-        if found:
-            scene.causes.extend(validate_labels(found, spelled(trail, field)))
-
-    return check
+    return form
 
 
 def _quantity(entry: Object) -> Check:
@@ -342,7 +333,7 @@ FORMS: dict[str, Form] = {
     "absent": _absent,
     "oneOf": _one_of,
     "cel": _cel,
-    "selector": _selector,
-    "labels": _labels,
+    "selector": _wholly(validate_selector),
+    "labels": _wholly(validate_labels),
     "quantity": _quantity,
 }

@@ -1,4 +1,4 @@
-"""Rules of pods that look at several parts at once: names and references, resources, what an update may change.
+"""Rules of pods that look at several containers at once, and of what every container has: names, ports, mounts, probes.
 
 Source: pkg/apis/core/validation/validation.go, release 1.34.
 """
@@ -8,22 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dashpot.model.objects.qos import qos_class
-from dashpot.model.objects.quantity import QuantityError, parse
+from dashpot.model.objects.metadata import validate_annotations, validate_labels
 from dashpot.model.objects.status import (
     Cause,
     duplicate,
     forbidden_field,
     invalid_value,
+    not_supported,
     required,
     shown,
 )
-from dashpot.runtime.api.rules.place import Trail, bare, in_order, same, spelled
+from dashpot.runtime.api.rules.place import Trail, spelled
+from dashpot.runtime.api.rules.pod_env import ENV_CALLS
+from dashpot.runtime.api.rules.pod_placement import PLACEMENT_CALLS
+from dashpot.runtime.api.rules.pod_resources import RESOURCE_CALLS
+from dashpot.runtime.api.rules.pod_security import SECURITY_CALLS
+from dashpot.runtime.api.rules.pod_updates import UPDATE_CALLS
+from dashpot.runtime.api.rules.pod_volumes import VOLUME_CALLS
+from dashpot.runtime.api.rules.texts import TEXTS
 from dashpot.runtime.api.rules.walk import Check, Scene
 
 Object = dict[str, Any]
-LISTS = ("initContainers", "containers", "ephemeralContainers")
-OVERCOMMIT = ("cpu", "memory", "ephemeral-storage")
+LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
+PORT_TEXT: Final = "must be between 1 and 65535, inclusive"
+PROTOCOLS: Final = ["SCTP", "TCP", "UDP"]
+PROPAGATIONS: Final = ["Bidirectional", "HostToContainer", "None"]
+RECURSIONS: Final = ["Disabled", "Enabled", "IfPossible"]
+EPHEMERAL_TEXT: Final = "cannot be set for an Ephemeral Container"
+_port_name = TEXTS["port-name"]
+_descending = TEXTS["descending-path"]
 
 
 def not_found(path: str, value: Any) -> Cause:
@@ -55,92 +68,193 @@ def _mounts(entry: Object) -> Check:
         known: dict[str, Object] | None = None
         for listed in LISTS:
             for at, container in enumerate(value.get(listed) or ()):
-                for field, path in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
-                    rows = container.get(field)
-                    if not rows:
-                        continue
-                    if known is None:
-                        known = {volume.get("name", ""): volume for volume in value.get("volumes") or ()}
-                    _mounted(rows, path, known, (((trail, listed), at), field), scene)
+                mounts, devices = container.get("volumeMounts") or (), container.get("volumeDevices") or ()
+                if not mounts and not devices:
+                    continue
+                if known is None:
+                    known = _known(value, scene)
+                place = ((trail, listed), at)
+                if mounts:
+                    _mounted(mounts, devices, known, container, (place, "volumeMounts"), scene.causes)
+                if devices:
+                    _attached(devices, mounts, known, (place, "volumeDevices"), scene.causes)
 
     return check
 
 
-def _mounted(rows: list[Object], path: str, known: dict[str, Object], trail: Trail, scene: Scene) -> None:
+CLAIM: Final[Object] = {"persistentVolumeClaim": {}}
+
+
+def _known(spec: Object, scene: Scene) -> dict[str, Object]:
+    """The volumes of a pod; a StatefulSet adds one for each template of a claim."""
+    known = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     if scene.object.get("kind") == "StatefulSet":
-        templates = (scene.object.get("spec") or {}).get("volumeClaimTemplates") or ()
-        known = {**known, **{(each.get("metadata") or {}).get("name", ""): each for each in templates}}
+        for each in (scene.object.get("spec") or {}).get("volumeClaimTemplates") or ():
+            known[(each.get("metadata") or {}).get("name", "")] = CLAIM
+    return known
+
+
+def _mounted(
+    rows: list[Object], devices: Any, known: dict[str, Object], container: Object, trail: Trail, causes: list[Cause]
+) -> None:
     seen: set[str] = set()
+    blocks = {device.get("name"): device.get("devicePath") for device in devices} if devices else {}
     for at, row in enumerate(rows):
-        name, where = row.get("name"), row.get(path)
+        name, where = row.get("name") or "", row.get("mountPath") or ""
         if not name:
-            scene.causes.append(required(spelled((trail, at), "name")))
-        elif name not in known:
-            scene.causes.append(not_found(spelled((trail, at), "name"), name))
+            causes.append(required(spelled((trail, at), "name")))
+        if name not in known:
+            causes.append(not_found(spelled((trail, at), "name"), name))
         if not where:
-            scene.causes.append(required(spelled((trail, at), path)))
-        elif where in seen:
-            scene.causes.append(invalid_value(spelled((trail, at), path), where, "must be unique"))
-        seen.add(where or "")
+            causes.append(required(spelled((trail, at), "mountPath")))
+        if where in seen:
+            causes.append(invalid_value(spelled((trail, at), "mountPath"), where, "must be unique"))
+        seen.add(where)
+        if blocks:
+            if name in blocks:
+                text = "must not already exist in volumeDevices"
+                causes.append(invalid_value(spelled((trail, at), "name"), name, text))
+            if where in blocks.values():
+                text = "must not already exist as a path in volumeDevices"
+                causes.append(invalid_value(spelled((trail, at), "mountPath"), where, text))
+        if len(row) > 2:
+            _mount_options(row, at, (known.get(name) or {}).get("image") is not None, container, trail, causes)
+
+
+def _mount_options(row: Object, at: int, image: bool, container: Object, trail: Trail, causes: list[Cause]) -> None:
+    """What a mount may say beside its name and path; upstream tells most of it without the index."""
+    path, expression = row.get("subPath") or "", row.get("subPathExpr") or ""
+    for field, text in (("subPath", path), ("subPathExpr", expression)):
+        if text and image:
+            causes.append(invalid_value(spelled((trail, at), field), text, "not allowed in image volume sources"))
+        if field == "subPathExpr" and path and expression:
+            told = "subPathExpr and subPath are mutually exclusive"
+            causes.append(invalid_value(spelled((trail, at), field), text, told))
+        if text:
+            causes += [invalid_value(spelled(trail, field), text, wrong) for wrong in _descending(text)]
+    spread, recursion = row.get("mountPropagation"), row.get("recursiveReadOnly")
+    if spread is not None:
+        if spread not in PROPAGATIONS:
+            causes.append(not_supported(spelled(trail, "mountPropagation"), spread, PROPAGATIONS))
+        elif spread == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+            text = "Bidirectional mount propagation is available only to privileged containers"
+            causes.append(forbidden_field(spelled(trail, "mountPropagation"), text))
+    if recursion is None or recursion == "Disabled":
+        return
+    where = spelled(trail, "recursiveReadOnly")
+    if recursion not in RECURSIONS:
+        causes.append(not_supported(where, recursion, RECURSIONS))
+        return
+    if not row.get("readOnly"):
+        causes.append(forbidden_field(where, "may only be specified when readOnly is true"))
+    if spread is not None and spread != "None":
+        causes.append(forbidden_field(where, "may only be specified when mountPropagation is None or not specified"))
+
+
+def _attached(rows: Any, mounts: Any, known: dict[str, Object], trail: Trail, causes: list[Cause]) -> None:
+    """Block devices: from claims, each once, and not mounted as well."""
+    paths: set[str] = set()
+    seen: set[str] = set()
+    mounted = {mount.get("name"): mount.get("mountPath") for mount in mounts}
+    for at, row in enumerate(rows):
+        name, where, place = row.get("name") or "", row.get("devicePath") or "", (trail, at)
+        volume = known.get(name)
+        if not name:
+            causes.append(required(spelled(place, "name")))
+        if name in seen:
+            causes.append(invalid_value(spelled(place, "name"), name, "must be unique"))
+        if volume is None:
+            causes.append(not_found(spelled(place, "name"), name))
+        elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
+            text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            causes.append(invalid_value(spelled(place, "name"), name, text))
+        if not where:
+            causes.append(required(spelled(place, "devicePath")))
+        if where in paths:
+            causes.append(invalid_value(spelled(place, "devicePath"), where, "must be unique"))
+        if ".." in where.split("/"):
+            text = "can not contain backsteps ('..')"
+            causes.append(invalid_value(spelled(place, "devicePath"), where, text))
+        else:
+            paths.add(where)
+        if name in mounted:
+            causes.append(invalid_value(spelled(place, "name"), name, "must not already exist in volumeMounts"))
+        if where in mounted.values():
+            text = "must not already exist as a path in volumeMounts"
+            causes.append(invalid_value(spelled(place, "devicePath"), where, text))
+        if name:
+            seen.add(name)
+
+
+def _ports(entry: Object) -> Check:
+    """The ports of a container."""
+
+    def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
+        rows = value.get("ports")
+        if not rows:
+            return
+        causes = scene.causes
+        seen: set[str] = set()
+        for at, port in enumerate(rows):
+            name, number, host = port.get("name"), port.get("containerPort"), port.get("hostPort")
+            if name:
+                if wrong := _port_name(name):
+                    path = spelled(trail, f"ports[{at}].name")
+                    causes += [invalid_value(path, name, text) for text in wrong]
+                elif name in seen:
+                    causes.append(duplicate(spelled(trail, f"ports[{at}].name"), name))
+                seen.add(name)
+            if not number:
+                causes.append(required(spelled(trail, f"ports[{at}].containerPort")))
+            elif not 1 <= number <= 65535:
+                causes.append(invalid_value(spelled(trail, f"ports[{at}].containerPort"), number, PORT_TEXT))
+            if host and not 1 <= host <= 65535:
+                causes.append(invalid_value(spelled(trail, f"ports[{at}].hostPort"), host, PORT_TEXT))
+            protocol = port.get("protocol")
+            if protocol and protocol not in PROTOCOLS:
+                causes.append(not_supported(spelled(trail, f"ports[{at}].protocol"), protocol, PROTOCOLS))
+
+    return check
 
 
 def _host_ports(entry: Object) -> Check:
-    """No two ports of a pod want the same port of the host."""
+    """No two ports of a pod want the same port of the host; on the host's network they are that port."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        seen: set[tuple[Any, ...]] = set()
-        for listed in ("containers",):
-            for at, container in enumerate(value.get(listed) or ()):
-                for index, port in enumerate(container.get("ports") or ()):
-                    number = port.get("hostPort")
-                    if not number:
-                        continue
-                    key = (port.get("protocol", "TCP"), port.get("hostIP", ""), number)
-                    if key in seen:
-                        path = f"{listed}[{at}].ports[{index}].hostPort"
-                        shown_key = f"{key[0]}/{key[1]}/{number}"
-                        scene.causes.append(duplicate(spelled(trail, path), shown_key))
-                    seen.add(key)
-
-    return check
-
-
-def _resources(entry: Object) -> Check:
-    """Requests and limits are quantities; no request is above its limit."""
-
-    def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        limits, requests = value.get("limits") or {}, value.get("requests") or {}
-        numbers: dict[str, dict[str, Any]] = {"limits": {}, "requests": {}}
-        for kind, amounts in (("limits", limits), ("requests", requests)):
-            for name, text in amounts.items():
-                try:
-                    number = numbers[kind][name] = parse(str(text))
-                except QuantityError as error:
-                    scene.causes.append(invalid_value(spelled(trail, f"{kind}[{name}]"), text, str(error)))
-                    continue
-                if number.nano < 0:
-                    detail = "must be greater than or equal to 0"
-                    scene.causes.append(invalid_value(spelled(trail, f"{kind}[{name}]"), str(text), detail))
-                elif name not in OVERCOMMIT and not number.whole:
-                    scene.causes.append(
-                        invalid_value(spelled(trail, f"{kind}[{name}]"), str(text), "must be an integer")
-                    )
-        for name, wanted in numbers["requests"].items():
-            limit = numbers["limits"].get(name)
-            if limit is None:
+        taken: set[str] = set()
+        on_host, is_pod = value.get("hostNetwork"), trail == ((), "spec")
+        for at, container in enumerate(value.get("containers") or ()):
+            ports = container.get("ports")
+            if not ports:
                 continue
-            plain = name in OVERCOMMIT
-            if (wanted > limit) if plain else (wanted != limit):
-                must = "less than or equal to" if plain else "equal to"
-                detail = f"must be {must} {name} limit of {limits[name]}"
-                scene.causes.append(invalid_value(spelled(trail, "requests"), str(requests[name]), detail))
+            _host_taken(ports, taken, (((trail, "containers"), at), "ports"), scene.causes)
+            for index, port in enumerate(ports if on_host else ()):
+                host = port.get("hostPort") or 0
+                if (is_pod or host) and host != (port.get("containerPort") or 0):
+                    path = spelled(trail, f"containers[{at}].ports[{index}].hostPort")
+                    text = "must match `containerPort` when `hostNetwork` is true"
+                    scene.causes.append(invalid_value(path, host, text))
+        for container in value.get("initContainers") or ():
+            if container.get("ports"):
+                # these run one by one, and upstream counts each as the first
+                _host_taken(container["ports"], set(), (((trail, "initContainers"), 0), "ports"), scene.causes)
 
     return check
+
+
+def _host_taken(ports: list[Object], taken: set[str], trail: Trail, causes: list[Cause]) -> None:
+    for at, port in enumerate(ports):
+        number = port.get("hostPort")
+        if number:
+            key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{number}"
+            if key in taken:
+                causes.append(duplicate(spelled((trail, at), "hostPort"), key))
+            taken.add(key)
 
 
 def _handler(entry: Object) -> Check:
     """A probe or hook does exactly one thing."""
-    kinds = entry["fields"]
+    kinds: list[str] = entry["fields"]
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
         given = [kind for kind in kinds if value.get(kind) is not None]
@@ -153,245 +267,125 @@ def _handler(entry: Object) -> Check:
     return check
 
 
-VOLUME_SOURCES: Final = tuple(
-    "emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs persistentVolumeClaim"
-    " rbd cinder cephfs quobyte downwardAPI fc flocker configMap azureFile vsphereVolume photonPersistentDisk"
-    " portworxVolume azureDisk storageos projected scaleIO csi ephemeral image".split()
-)
-"""The sources of a pod's volume as upstream looks at them: the first stands, the others are refused."""
-
-
-def _volume_source(entry: Object) -> Check:
-    """A volume has exactly one source."""
+def _headers(entry: Object) -> Check:
+    """The headers that a probe sends."""
+    rule = TEXTS["http-header"]
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        given = [name for name, source in value.items() if name != "name" and source is not None]
-        if not given:
-            scene.causes.append(required(spelled(trail), "must specify a volume type"))
-        for name in in_order(given, VOLUME_SOURCES)[1:]:
-            scene.causes.append(forbidden_field(spelled(trail, name), "may not specify more than 1 volume type"))
+        for header in value.get("httpHeaders") or ():
+            name = header.get("name") or ""
+            for text in rule(name):
+                scene.causes.append(invalid_value(spelled(trail, "httpHeaders"), name, text))
 
     return check
 
 
-def _env_source(entry: Object) -> Check:
-    """A variable has a value or exactly one source of it."""
-    kinds = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+def _sleep(entry: Object) -> Check:
+    """A hook sleeps no longer than the pod has to stop."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        source = value.get("valueFrom")
-        if source is None:
-            return
-        if value.get("value"):
-            text = "may not be specified when `value` is not empty"
-            scene.causes.append(invalid_value(spelled(trail, "valueFrom"), "", text))
-        given = [kind for kind in kinds if source.get(kind) is not None]
-        if not given:
-            text = f"must specify one of: {', '.join(f'`{kind}`' for kind in kinds[:-2])} or `{kinds[-2]}`"
-            scene.causes.append(invalid_value(spelled(trail, "valueFrom"), "", text))
-        elif len(given) > 1:
-            text = "may not have more than one field specified at a time"
-            scene.causes.append(invalid_value(spelled(trail, "valueFrom"), "", text))
+        seconds, most = value.get("seconds", 0), (scene.spec or {}).get("terminationGracePeriodSeconds")
+        if type(most) is int and not 0 <= seconds <= most:
+            text = f"must be non-negative and less than terminationGracePeriodSeconds ({most})"
+            scene.causes.append(invalid_value(spelled(trail), seconds, text))
 
     return check
 
 
-def _toleration(entry: Object) -> Check:
-    """A toleration's operator, key, value and effect go together."""
+def _init(entry: Object) -> Check:
+    """Only an init container that goes on running has probes and hooks."""
+    text = "may not be set for init containers without restartPolicy=Always"
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        key, operator = value.get("key") or "", value.get("operator") or "Equal"
-        if not key and operator != "Exists":
-            text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            scene.causes.append(invalid_value(spelled(trail, "operator"), value.get("operator", ""), text))
-        if operator == "Exists" and value.get("value"):
-            text = "value must be empty when `operator` is 'Exists'"
-            scene.causes.append(invalid_value(spelled(trail, "operator"), value["value"], text))
-        if value.get("tolerationSeconds") is not None and value.get("effect") != "NoExecute":
-            text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            scene.causes.append(invalid_value(spelled(trail, "effect"), value.get("effect", ""), text))
+        if value.get("restartPolicy") != "Always":
+            for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+                if value.get(field) is not None:
+                    scene.causes.append(forbidden_field(spelled(trail, field), text))
 
     return check
 
 
-def _fixed_container(container: Any) -> Any:
-    return {name: item for name, item in container.items() if name != "image"}
-
-
-def _fixed_spec(spec: Object, old: Object) -> Object:
-    """A pod's spec without what an update may change."""
-    fixed = {name: item for name, item in spec.items() if name not in ("activeDeadlineSeconds", "tolerations")}
-    for listed in ("containers", "initContainers"):
-        if listed in fixed:
-            fixed[listed] = [_fixed_container(container) for container in fixed[listed]]
-    was = old.get("terminationGracePeriodSeconds")
-    if isinstance(was, int) and was < 0 and spec.get("terminationGracePeriodSeconds") == 1:
-        fixed["terminationGracePeriodSeconds"] = was
-    return fixed
-
-
-def _pod_update(entry: Object) -> Check:
-    """What may change in a pod that exists: images, a deadline that comes nearer, more tolerations; while it is gated
-    also where it may run."""
-    message = entry["message"]
+def _ephemeral(entry: Object) -> Check:
+    """Ephemeral containers mount no part of a volume, and look at a container that there is."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        if scene.old is None or type(old) is not dict or value == old:
+        rows = value.get("ephemeralContainers")
+        if not rows:
             return
-        causes = scene.causes
-        path = spelled(trail)
-        for listed in ("containers", "initContainers"):
-            if len(value.get(listed) or ()) != len(old.get(listed) or ()):
-                causes.append(forbidden_field(spelled(trail, listed), "pod updates may not add or remove containers"))
-                return
-        _deadline(value, old, path, causes)
-        _more_tolerations(value.get("tolerations") or [], old.get("tolerations") or [], path, causes)
-        new, was = _fixed_spec(value, old), _fixed_spec(old, old)
-        if old.get("schedulingGates"):
-            _gated(value, old, new, was, path, causes)
-        if same(new, was):
-            return
-        causes.append(forbidden_field(path, f"{message}\n{_difference(new, was)}"))
+        others = {each.get("name") for listed in LISTS[:2] for each in value.get(listed) or ()}
+        for at, container in enumerate(rows):
+            place, target = ((trail, "ephemeralContainers"), at), container.get("targetContainerName")
+            if target and target not in others:
+                scene.causes.append(not_found(spelled(place, "targetContainerName"), target))
+            for index, mount in enumerate(container.get("volumeMounts") or ()):
+                for field in ("subPath", "subPathExpr"):
+                    if mount.get(field):
+                        path = spelled(place, f"volumeMounts[{index}].{field}")
+                        scene.causes.append(forbidden_field(path, EPHEMERAL_TEXT))
 
     return check
 
 
-def _deadline(value: Object, old: Object, path: str, causes: list[Cause]) -> None:
-    now, was = value.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-    where = f"{path}.activeDeadlineSeconds"
-    if now is not None:
-        if not 0 <= now <= 2**31 - 1:
-            causes.append(invalid_value(where, now, "must be between 0 and 2147483647, inclusive"))
-        elif was is not None and now > was:
-            causes.append(invalid_value(where, now, "must be less than or equal to previous value"))
-    elif was is not None:
-        causes.append(invalid_value(where, None, "must not update from a positive integer to nil value"))
-
-
-def _more_tolerations(now: list[Any], was: list[Any], path: str, causes: list[Cause]) -> None:
-    """Tolerations may be added; of those there were only the seconds may change."""
-
-    def key(row: Object) -> Object:
-        return {name: item for name, item in row.items() if name != "tolerationSeconds"}
-
-    known = [bare(key(row)) for row in now]
-    if any(bare(key(row)) not in known for row in was):
-        text = "existing toleration can not be modified except its tolerationSeconds"
-        causes.append(forbidden_field(f"{path}.tolerations", text))
-
-
-def _gated(value: Object, old: Object, new: Object, was: Object, path: str, causes: list[Cause]) -> None:
-    """While a pod has scheduling gates, gates may go and its choice of nodes may narrow."""
-    gates = [gate.get("name") for gate in old["schedulingGates"]]
-    for at, gate in enumerate(value.get("schedulingGates") or ()):
-        if gate.get("name") not in gates:
-            text = "only deletion is allowed, but found new scheduling gate " + shown(gate.get("name"))
-            causes.append(forbidden_field(f"{path}.schedulingGates[{at}]", text))
-    before, after = old.get("nodeSelector") or {}, value.get("nodeSelector") or {}
-    if all(after.get(key) == item for key, item in before.items()):
-        new.pop("nodeSelector", None)
-        was.pop("nodeSelector", None)
-    for field in ("schedulingGates", "affinity"):
-        new.pop(field, None)
-        was.pop(field, None)
-
-
-def _difference(new: Object, was: Object) -> str:
-    """The fields that differ, one a line with its sign."""
-    lines: list[str] = []
-    for name in sorted(new.keys() | was.keys()):
-        before, after = was.get(name), new.get(name)
-        if same(before, after):
-            continue
-        if before is not None:
-            lines.append(f"- {name}: {shown(before)}")
-        if after is not None:
-            lines.append(f"+ {name}: {shown(after)}")
-    return "\n".join(lines)
-
-
-def _pod_resize(entry: Object) -> Check:
-    """A resize changes CPU and memory of containers, and takes none away."""
-    message = entry["message"]
-
-    def fixed(spec: Object) -> Object:
-        found = dict(spec)
-        for listed in ("containers", "initContainers"):
-            found[listed] = [_unsized(container) for container in spec.get(listed) or ()]
-        return found
+def _template(entry: Object) -> Check:
+    """The metadata of a template, told as if it stood in the template; and no ephemeral containers."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        if type(old) is not dict:
-            return
-        for listed in ("containers", "initContainers"):
-            names = [[row.get("name") for row in spec.get(listed) or ()] for spec in (value, old)]
-            if names[0] != names[1]:
-                text = "containers may not be renamed or reordered on resize"
-                scene.causes.append(forbidden_field(spelled(trail, listed), text))
-                return
-        if not same(fixed(value), fixed(old)):
-            scene.causes.append(forbidden_field(spelled(trail), message))
-            return
-        if qos_class(value) != qos_class(old):
-            text = "Pod QOS Class may not change as a result of resizing"
-            scene.causes.append(invalid_value(spelled(trail), qos_class(value), text))
-        for listed in ("containers", "initContainers"):
-            for at, (new, was) in enumerate(zip(value.get(listed) or (), old.get(listed) or (), strict=True)):
-                for kind in ("limits", "requests"):
-                    gone = _amounts(was, kind).keys() - _amounts(new, kind).keys()
-                    if gone & RESIZED:
-                        path = spelled(trail, f"{listed}[{at}].resources.{kind}")
-                        scene.causes.append(forbidden_field(path, f"resource {kind} cannot be removed"))
+        meta = value.get("metadata") or {}
+        if meta.get("labels"):
+            scene.causes += validate_labels(meta["labels"], spelled(trail, "labels"))
+        if meta.get("annotations"):
+            path = spelled(trail, "annotations")
+            scene.causes += validate_annotations(meta["annotations"], path)
+            scene.causes += _noted(meta["annotations"], value.get("spec") or {}, path)
+        if (value.get("spec") or {}).get("ephemeralContainers"):
+            path = spelled(trail, "spec.ephemeralContainers")
+            scene.causes.append(forbidden_field(path, "ephemeral containers not allowed in pod template"))
 
     return check
 
 
-RESIZED = frozenset(("cpu", "memory"))
-
-
-def _amounts(container: Object, kind: str) -> Object:
-    found: Object = (container.get("resources") or {}).get(kind) or {}
-    return found
-
-
-def _unsized(container: Object) -> Object:
-    resources = dict(container.get("resources") or {})
-    for kind in ("limits", "requests"):
-        resources[kind] = {name: item for name, item in _amounts(container, kind).items() if name not in RESIZED}
-    return {**container, "resources": resources}
-
-
-def _ephemeral_update(entry: Object) -> Check:
-    """Ephemeral containers are only ever added; nothing else changes."""
+def _annotations(entry: Object) -> Check:
+    """The annotations of a pod that mean something to Kubernetes."""
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
-        if type(old) is not dict:
-            return
-        now, was = value.get("ephemeralContainers") or [], old.get("ephemeralContainers") or []
-        known = {container.get("name"): container for container in now}
-        for at, container in enumerate(was):
-            found = known.get(container.get("name"))
-            path = spelled(trail, "ephemeralContainers")
-            if found is None:
-                text = f"existing ephemeral containers {shown(container.get('name'))} may not be removed"
-                scene.causes.append(forbidden_field(path, text))
-            elif not same(found, container):
-                text = f"existing ephemeral containers {shown(container.get('name'))} may not be changed"
-                scene.causes.append(forbidden_field(f"{path}[{at}]", text))
+        notes = (value.get("metadata") or {}).get("annotations")
+        if notes:
+            scene.causes += _noted(notes, value.get("spec") or {}, "metadata.annotations")
 
     return check
+
+
+def _noted(notes: dict[str, str], spec: Object, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    mirror, cost = "kubernetes.io/config.mirror", "controller.kubernetes.io/pod-deletion-cost"
+    if mirror in notes and not spec.get("nodeName"):
+        text = "must set spec.nodeName if mirror pod annotation is set"
+        causes.append(invalid_value(f"{path}[{mirror}]", notes[mirror], text))
+    if cost in notes:
+        text = notes[cost]
+        digits = text.removeprefix("-")
+        plain = digits.isascii() and digits.isdigit() and len(digits) <= 10 and (text == "0" or text[0] != "0")
+        if not plain or not -(2**31) <= int(text) < 2**31:
+            causes.append(invalid_value(f"{path}[{cost}]", text, "must be a 32bit integer"))
+    return causes
 
 
 POD_CALLS: dict[str, Callable[[Object], Check]] = {
     "containerNames": _names,
     "mounts": _mounts,
+    "ports": _ports,
     "hostPorts": _host_ports,
-    "resources": _resources,
     "handler": _handler,
-    "volumeSource": _volume_source,
-    "envSource": _env_source,
-    "toleration": _toleration,
-    "podUpdate": _pod_update,
-    "podResize": _pod_resize,
-    "ephemeralUpdate": _ephemeral_update,
+    "httpHeaders": _headers,
+    "sleep": _sleep,
+    "initContainer": _init,
+    "ephemeral": _ephemeral,
+    "template": _template,
+    "podAnnotations": _annotations,
+    **ENV_CALLS,
+    **PLACEMENT_CALLS,
+    **RESOURCE_CALLS,
+    **SECURITY_CALLS,
+    **UPDATE_CALLS,
+    **VOLUME_CALLS,
 }

@@ -12,12 +12,17 @@ import re
 from collections.abc import Callable, Sequence
 
 from dashpot.model.objects import names
+from dashpot.runtime.api.rules.amounts import time_zone
 from dashpot.runtime.api.rules.schedule import schedule_errors
 
 _PORT = re.compile(r"[-a-z0-9]*")
 _LETTER = re.compile(r"[a-z]")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _ENV = re.compile(r"[ -<>-~]+")
+_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
+_HEADER = re.compile(r"[-A-Za-z0-9]+")
+_SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH = re.compile(rf"{_SEARCH_LABEL}(\.{_SEARCH_LABEL})*")
 _LEASE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -58,7 +63,10 @@ def _env_name(text: str) -> list[str]:
 
 def _ip(text: str) -> list[str]:
     try:
-        ipaddress.ip_address(text)
+        if "%" in text:
+            raise ValueError
+        # digits may begin with zeros, as they might before Go 1.17
+        ipaddress.ip_address(_ZEROS.sub("", text) if "." in text else text)
     except ValueError:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
     return []
@@ -99,6 +107,36 @@ def _absolute(text: str) -> list[str]:
 
 def _no_steps_back(text: str) -> list[str]:
     return ["must not contain '..'"] if ".." in text.split("/") else []
+
+
+def _descending(text: str) -> list[str]:
+    absolute = ["must be a relative path"] if text.startswith("/") else []
+    return [*absolute, *_no_steps_back(text)] if "/" in text or ".." in text else absolute
+
+
+def _local(text: str) -> list[str]:
+    wrong = _descending(text)
+    if text.startswith("..") and not text.startswith("../"):
+        wrong.append("must not start with '..'")
+    return wrong
+
+
+def _search(text: str) -> list[str]:
+    bare = text.removesuffix(".")
+    if text == "." or (_SEARCH.fullmatch(bare) and len(bare) <= names.SUBDOMAIN_LENGTH):
+        return []
+    wrong = [f"must be no more than {names.SUBDOMAIN_LENGTH} bytes"] if len(bare) > names.SUBDOMAIN_LENGTH else []
+    if not _SEARCH.fullmatch(bare):
+        told = names.SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
+        wrong.append(names.pattern_text(told, _SEARCH.pattern, "example.com"))
+    return wrong
+
+
+def _http_header(text: str) -> list[str]:
+    if _HEADER.fullmatch(text):
+        return []
+    told = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [names.pattern_text(told, _HEADER.pattern, "X-Header-Name")]
 
 
 def _relative(text: str) -> list[str]:
@@ -146,10 +184,15 @@ TEXTS: dict[str, Callable[[str], Sequence[str]]] = {
     "base64": _base64,
     "absolute-path": _absolute,
     "relative-path": _relative,
+    "descending-path": _descending,
+    "local-path": _local,
+    "search-path": _search,
+    "http-header": _http_header,
     "no-steps-back": _no_steps_back,
     "no-colon": _no_colon,
     "trimmed": _blank,
     "schedule": schedule_errors,
+    "time-zone": time_zone,
     "quota-resource": _quota_resource,
     "ip-or-name": _ip_or_name,
 }
