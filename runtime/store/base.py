@@ -132,11 +132,15 @@ class TooLarge(StoreError):
 
 
 class Unavailable(StoreError):
-    """The store cannot be reached or has no leader; whether the write was done is unknown if `maybe`."""
+    """The store cannot be reached or has no leader; whether the write was done is unknown if `maybe`.
 
-    def __init__(self, message: str, *, maybe: bool = False) -> None:
+    The text is for whoever runs the server; `client`, where there is one, is what its clients are told.
+    """
+
+    def __init__(self, message: str, *, maybe: bool = False, client: str = "") -> None:
         super().__init__(message)
         self.maybe = maybe
+        self.client = client
 
 
 class Corrupt(StoreError):

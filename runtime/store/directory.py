@@ -20,6 +20,7 @@ DATABASE = "store.db"
 LOCK = "lock"
 MARK = "acknowledged"
 
+_SHARED = 64 * 1024
 _MAGIC = b"SQLite format 3\0"
 _MARK = struct.Struct(">qI")
 
@@ -35,8 +36,11 @@ class Directory:
         """The SQLite file."""
         return self.path / DATABASE
 
-    def lock(self) -> int:
-        """Makes the directory where it is missing, and takes it; the descriptor that holds it. Raises StoreError."""
+    def lock(self, what: str = "a store") -> int:
+        """Makes the directory where it is missing, and takes it; the descriptor that holds it. Raises StoreError.
+
+        `what` it is that has one server, for the message.
+        """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             held = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -48,7 +52,7 @@ class Directory:
             owner = os.pread(held, 32, 0).decode("ascii", "replace").strip()
             os.close(held)
             by = f" by process {owner}" if owner.isdigit() else ""
-            raise StoreError(f"the data directory '{self.path}' is in use{by}: a store has one server") from None
+            raise StoreError(f"the data directory '{self.path}' is in use{by}: {what} has one server") from None
         try:
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
@@ -105,6 +109,19 @@ class Mark:
         os.close(self._file)
 
 
+def _full(path: Path) -> bool:
+    """Whether a disk has no room for the table that SQLite shares between readers: it says that as a fault of I/O."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _SHARED
+
+
+BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""What reading a damaged file raises; the second where the text of SQLite's own error quotes what is damaged."""
+
+
 def refused(path: Path, error: Exception) -> StoreError:
     """What a person should know when the disk or SQLite refuses."""
     if isinstance(error, StoreError):
@@ -112,8 +129,9 @@ def refused(path: Path, error: Exception) -> StoreError:
     if isinstance(error, OSError):
         return StoreError(f"cannot use the data directory '{path}': {error.strerror or error}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return Unavailable(f"there is no space left on the disk of '{path}'")
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _full(path)):
+        maybe = code == sqlite3.SQLITE_IOERR
+        return Unavailable(f"there is no space left on the disk of '{path}'", maybe=maybe)
     if code == sqlite3.SQLITE_READONLY:
         return StoreError(f"cannot write to the data directory '{path}': it is read-only")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

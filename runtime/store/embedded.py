@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from dashpot.runtime.store.base import Corrupt, Entry, StoreError
-from dashpot.runtime.store.directory import Directory, Mark, refused
+from dashpot.runtime.store.directory import BROKEN, Directory, Mark, refused
 from dashpot.runtime.store.engine import QUOTA, Change, Engine, Head
 from dashpot.runtime.store.loading import Loaded, connect, load, prepare
 from dashpot.runtime.store.rows import COLUMNS, entry_of, lease_sum, meta_sum
@@ -76,7 +76,7 @@ class EmbeddedStore(Engine):
             for connection in connections:
                 connection.close()
             os.close(lock)
-            if isinstance(error, sqlite3.Error | OSError):
+            if isinstance(error, (*BROKEN, OSError)):
                 raise refused(path, error) from None
             raise
         self._connection, self._reader = connections

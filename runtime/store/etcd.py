@@ -26,7 +26,7 @@ from dashpot.runtime.store.base import (
     Written,
 )
 from dashpot.runtime.store.engine import LEASE_RANGE, QUOTA, check_size, space_warnings
-from dashpot.runtime.store.etcd_link import Link, access_from, telling
+from dashpot.runtime.store.etcd_link import TIMED_OUT, Link, access_from, telling
 from dashpot.runtime.store.etcd_watch import EtcdWatch, entry_of
 from dashpot.runtime.store.keys import after_prefix
 from dashpot.runtime.store.leases import LONGEST_S
@@ -206,14 +206,14 @@ class EtcdStore:
                     answer = await anext(aiter(call), None)
         except TimeoutError:
             self._link.leave(member)
-            raise Unavailable(f"etcd at {member.endpoint} does not answer") from None
+            raise Unavailable(f"etcd at {member.endpoint} does not answer", client=TIMED_OUT) from None
         except Unavailable:
             self._link.leave(member)
             raise
         finally:
             call.cancel()
         if answer is None:
-            raise Unavailable(f"etcd at {member.endpoint} ended a stream")
+            raise Unavailable(f"etcd at {member.endpoint} ended a stream", client=TIMED_OUT)
         if answer.TTL <= 0:
             raise NoLease("etcdserver: requested lease not found")
         return float(answer.TTL)

@@ -39,12 +39,19 @@ _OPTIONS = [
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
     ("grpc.keepalive_permit_without_calls", 0),
+    # else gRPC stops after two while a watch is quiet, and never notices that its connection is dead
+    ("grpc.http2.max_pings_without_data", 0),
+    # what ends a connection that does not answer one; gRPC's own is a minute
+    ("grpc.http2.ping_timeout_ms", 3_000),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
 ]
+
+TIMED_OUT = "etcdserver: request timed out"
+"""What clients of an API server read where etcd says nothing itself: they know this text and try again."""
 
 CLOSED = "the store was closed meanwhile"
 
@@ -255,5 +262,7 @@ def told_of(code: Any, details: str, endpoint: str, write: bool) -> StoreError:
     lost = code in unsure or "request timed out" in details or "leader changed" in details
     if lost or busy or code in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL):
         never = busy or any(part in details.lower() for part in _NEVER_SENT)
-        return Unavailable(f"etcd at {endpoint} does not answer: {details or code.name}", maybe=write and not never)
+        text = f"etcd at {endpoint} does not answer: {details or code.name}"
+        client = details if details.startswith("etcdserver: ") else TIMED_OUT
+        return Unavailable(text, maybe=write and not never, client=client)
     return StoreError(f"etcd at {endpoint}: {details or code.name}")

@@ -11,7 +11,7 @@ import grpc.aio  # type: ignore[import-untyped]
 
 from dashpot.runtime.store import etcd_messages as m
 from dashpot.runtime.store.base import Compacted, Entry, Event, StoreError, Unavailable
-from dashpot.runtime.store.etcd_link import Link, meant, told_of
+from dashpot.runtime.store.etcd_link import TIMED_OUT, Link, meant, told_of
 
 AGAIN_S = 0.1
 """Seconds after which a progress note is asked for again; as kube-apiserver does."""
@@ -109,7 +109,7 @@ class EtcdWatch:
             async for batch in self._batches():
                 yield batch
             if not self._closed:
-                raise Unavailable(f"etcd at {member.endpoint} ended a watch")
+                raise Unavailable(f"etcd at {member.endpoint} ended a watch", client=TIMED_OUT)
         except grpc.aio.AioRpcError as error:
             if not self._closed:
                 self._link.leave(member)
@@ -128,7 +128,7 @@ class EtcdWatch:
     @staticmethod
     def _told(code: Any, details: str, endpoint: str) -> StoreError:
         told = told_of(code, details, endpoint, False)
-        return told if isinstance(told, Unavailable) else Unavailable(str(told))
+        return told if isinstance(told, Unavailable) else Unavailable(str(told), client=TIMED_OUT)
 
     async def _batches(self) -> AsyncIterator[Sequence[Event]]:
         parts: list[Any] = []
@@ -136,7 +136,7 @@ class EtcdWatch:
             if answer.canceled:
                 if answer.compact_revision:
                     raise Compacted(answer.compact_revision)
-                raise Unavailable(f"etcd ended a watch: {answer.cancel_reason}")
+                raise Unavailable(f"etcd ended a watch: {answer.cancel_reason}", client=TIMED_OUT)
             if answer.created:
                 self._created = True
                 if self._asked:

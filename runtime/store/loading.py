@@ -14,7 +14,7 @@ from typing import Any
 from attrs import define, field
 
 from dashpot.runtime.store.base import Corrupt, StoreError
-from dashpot.runtime.store.directory import Directory, refused
+from dashpot.runtime.store.directory import BROKEN, Directory, refused
 from dashpot.runtime.store.rows import (
     APPLICATION,
     COLUMNS,
@@ -118,7 +118,7 @@ def load(connection: sqlite3.Connection, directory: Directory, marked: int | Non
         loaded = Loaded(meta=meta)
         _read_rows(connection, loaded)
         _read_leases(connection, loaded)
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+    except BROKEN as error:
         raise refused(directory.path, error) from None
     (seq,) = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'rev'").fetchone() or (0,)
     if seq != loaded.newest:

@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import frozen
 
 from dashpot.runtime.store.base import Corrupt, StoreError, StoreStatus
-from dashpot.runtime.store.directory import Directory, Mark, refused
+from dashpot.runtime.store.directory import BROKEN, Directory, Mark, refused
 from dashpot.runtime.store.engine import QUOTA, space_warnings
 from dashpot.runtime.store.loading import Loaded, connect, load, prepare, read_meta
 from dashpot.runtime.store.rows import COLUMNS, check_row, meta_sum
@@ -71,7 +71,7 @@ def save(directory: Directory, path: Path) -> int:
             os.fsync(file.fileno())
         draft.rename(path)
         Directory(path.absolute().parent).sync()
-    except sqlite3.Error as error:
+    except BROKEN as error:
         raise refused(directory.path, error) from None
     except OSError as error:
         raise StoreError(f"cannot write '{path}': {error.strerror or error}") from None
@@ -125,7 +125,7 @@ def restore(path: Path, directory: Directory, bump: int = 0) -> Loaded:
         inner.database.rename(directory.database)
         directory.sync()
         return loaded
-    except (sqlite3.Error, OSError) as error:
+    except (*BROKEN, OSError) as error:
         raise refused(directory.path, error) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -189,7 +189,7 @@ def verify(directory: Directory) -> Report:
             connection.close()
     except Corrupt as damage:
         findings.append(str(damage))
-    except sqlite3.Error as error:
+    except BROKEN as error:
         told = refused(directory.path, error)
         if not isinstance(told, Corrupt):
             raise told from None
@@ -214,7 +214,7 @@ def peek(directory: Directory, quota: int = QUOTA) -> StoreStatus:
             (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except BROKEN as error:
         raise refused(directory.path, error) from None
     alarm = bool(meta["alarm"])
     return StoreStatus(

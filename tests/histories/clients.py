@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 
 Object = dict[str, Any]
+T = TypeVar("T")
 
 LOST = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
 """What a request raises that has no answer."""
@@ -89,3 +91,25 @@ class Client:
     async def close(self) -> None:
         """Closes its connections."""
         await self._session.close()
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.run, but ends only when no connection is open any more.
+
+    One whose handshake was cancelled is taken down a moment after its session was closed; a loop that is gone by then
+    leaves its socket to the garbage collector.
+    """
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(main)
+        finally:
+            runner.run(_closed())
+
+
+async def _closed(seconds: float = 5.0) -> None:
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    ends = asyncio.get_running_loop().time() + seconds
+    # the loop's own pipe stays
+    while len(selector.get_map()) > 1 and asyncio.get_running_loop().time() < ends:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0)

@@ -34,7 +34,7 @@ def bare(obj: Object) -> Object:
 @define(eq=False)
 class Write:
     """A create, update, patch or delete. `sent` is what it wants of data and labels; `expect` the resourceVersion and
-    `uid` the uid that it named as a precondition; `token` marks its content."""
+    `uid` the uid that it named as a precondition; `token` marks its content; `at` is the URL of the server."""
 
     verb: str
     key: str
@@ -46,6 +46,7 @@ class Write:
     ended: float = math.inf
     outcome: str = UNKNOWN
     answer: Object = field(factory=dict)
+    at: str = ""
 
 
 @define(eq=False)
@@ -85,7 +86,7 @@ class Listing:
 
 @define(eq=False)
 class Watching:
-    """A watch. `initial`: a streaming list. `events` are times, types and objects."""
+    """A watch. `initial`: a streaming list. `events` are times, types and objects; `at` is the URL of the server."""
 
     namespace: str
     label: str
@@ -96,6 +97,7 @@ class Watching:
     events: list[tuple[float, str, Object]] = field(factory=list)
     error: Object | None = None
     name: str = ""
+    at: str = ""
 
     @property
     def last(self) -> int:

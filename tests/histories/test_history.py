@@ -10,11 +10,12 @@ from random import Random
 
 import pytest
 from tests.clients.running import Running
-from tests.histories.clients import context_of
+from tests.histories.clients import context_of, run
 from tests.histories.kit import expect_sound, observed, told
 from tests.histories.record import Record
 from tests.histories.traffic import Traffic
 from tests.store.cluster import cluster
+from tests.store.conftest import running as own_etcd
 from tests.store.servers import connected
 
 from dashpot.runtime.store.embedded import EmbeddedStore
@@ -29,14 +30,14 @@ async def at(running: Running, seed: int, seconds: float) -> Record:
 
 def test_memory(tmp_path: Path) -> None:
     with Running(tmp_path / "data", "--store", "memory") as running:
-        record = asyncio.run(at(running, SEED, SECONDS))
+        record = run(at(running, SEED, SECONDS))
     expect_sound(record, SEED)
 
 
 def embedded(folder: Path, seed: int, seconds: float) -> str:
     """The store's own files are one witness more."""
     with Running(folder / "data") as running:
-        record = asyncio.run(at(running, seed, seconds))
+        record = run(at(running, seed, seconds))
 
     async def more() -> list[tuple[int, str, dict[str, object] | None]]:
         store = await EmbeddedStore.open(folder / "data" / "store")
@@ -45,7 +46,7 @@ def embedded(folder: Path, seed: int, seconds: float) -> str:
         finally:
             await store.close()
 
-    return expect_sound(record, seed, asyncio.run(more()))
+    return expect_sound(record, seed, run(more()))
 
 
 def test_embedded(tmp_path: Path) -> None:
@@ -78,8 +79,9 @@ async def on_etcd(folder: Path, endpoint: str, seed: int, seconds: float) -> str
         await store.close()
 
 
-def test_etcd(tmp_path: Path, etcd: str) -> None:
-    asyncio.run(on_etcd(tmp_path, etcd, SEED, SECONDS))
+def test_etcd(tmp_path: Path, etcd_program: str) -> None:
+    with own_etcd(etcd_program) as endpoint:  # one that holds what these clients wrote, and nothing else
+        run(on_etcd(tmp_path, endpoint, SEED, SECONDS))
 
 
 async def on_members(program: str, folder: Path, seed: int, seconds: float) -> str:
@@ -99,7 +101,7 @@ async def on_members(program: str, folder: Path, seed: int, seconds: float) -> s
 
 
 def test_three_members(tmp_path: Path, etcd_program: str) -> None:
-    asyncio.run(on_members(etcd_program, tmp_path, SEED, SECONDS))
+    run(on_members(etcd_program, tmp_path, SEED, SECONDS))
 
 
 @pytest.mark.soak
@@ -108,11 +110,12 @@ def test_three_members(tmp_path: Path, etcd_program: str) -> None:
 def test_long(tmp_path: Path, request: pytest.FixtureRequest, store: str, seed: int) -> None:
     if store == "memory":
         with Running(tmp_path / "data", "--store", "memory") as running:
-            figures = expect_sound(asyncio.run(at(running, seed, 20)), seed)
+            figures = expect_sound(run(at(running, seed, 20)), seed)
     elif store == "embedded":
         figures = embedded(tmp_path, seed, 20)
     elif store == "etcd":
-        figures = asyncio.run(on_etcd(tmp_path, request.getfixturevalue("etcd"), seed, 20))
+        with own_etcd(request.getfixturevalue("etcd_program")) as endpoint:
+            figures = run(on_etcd(tmp_path, endpoint, seed, 20))
     else:
-        figures = asyncio.run(on_members(request.getfixturevalue("etcd_program"), tmp_path, seed, 20))
+        figures = run(on_members(request.getfixturevalue("etcd_program"), tmp_path, seed, 20))
     print(f"{store}, {figures}")

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from attrs import define, field
 from tests.clients.running import Running
-from tests.histories.clients import Client, context_of
+from tests.histories.clients import Client, context_of, run
 from tests.histories.kit import expect_sound, told
 from tests.histories.record import Object, Record
 from tests.histories.traffic import Traffic
@@ -124,8 +124,8 @@ async def stored(folder: Path) -> list[tuple[int, str, Object | None]]:
 
 
 def killed(folder: Path, count: int, seed: int) -> str:
-    record, starts = asyncio.run(rounds(folder, count, seed))
-    figures = expect_sound(record, seed, asyncio.run(stored(folder)))
+    record, starts = run(rounds(folder, count, seed))
+    figures = expect_sound(record, seed, run(stored(folder)))
     return f"{count} kills, start {sum(starts) / len(starts):.2f} s, {figures}"
 
 

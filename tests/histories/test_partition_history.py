@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from tests.clients.running import Running
-from tests.histories.clients import context_of
+from tests.histories.clients import context_of, run
 from tests.histories.kit import expect_sound, observed, told
 from tests.histories.traffic import Traffic
 from tests.store.cluster import Cluster, cluster
@@ -71,4 +71,4 @@ async def parted(program: str, folder: Path, seed: int, count: int) -> str:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(300, 304))
 def test_cuts(tmp_path: Path, etcd_program: str, seed: int) -> None:
-    print(asyncio.run(parted(etcd_program, tmp_path, seed, 15)))
+    print(run(parted(etcd_program, tmp_path, seed, 15)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.histories.clients import run
 from tests.histories.judge import judged
 from tests.histories.kit import observed, served
 
@@ -30,7 +31,7 @@ def faults_of(folder: Path, rules: str = "", within: float = 0.3) -> list[str]:
         async with served(folder / "data", **settings) as (server, context):
             return judged(await observed([(server.url, context)], 5, 0.5, within=within))
 
-    return asyncio.run(main())
+    return run(main())
 
 
 def found(faults: list[str], text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 from tests.clients.running import Running
-from tests.histories.clients import Client, context_of
+from tests.histories.clients import Client, context_of, run
 from tests.histories.kit import expect_sound, observed, told
 from tests.histories.traffic import NAMESPACES
 from tests.store.servers import Server, connected
@@ -49,7 +49,7 @@ def two(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         for name in ("a", "b"):
             way_in = folder / f"kubeconfig-{name}"
             options = ("--store", f"etcd://{etcd.endpoint}", "--kubeconfig", str(way_in))
-            asyncio.run(_there(etcd.endpoint))
+            run(_there(etcd.endpoint))
             server = Running(folder / "data", *options)
             server.kubeconfig = way_in
             servers.append(server)
@@ -75,7 +75,7 @@ def both(two: Two, test: Callable[[Client, Client], Awaitable[None]]) -> None:
             await a.close()
             await b.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 async def soon(test: Callable[[], Awaitable[bool]], within: float = SOON_S) -> None:
@@ -101,7 +101,7 @@ def test_history(two: Two) -> None:
         expect_sound(record, SEED, await told(store, before))
         await store.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 ROOT = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -379,4 +379,4 @@ def test_long(two: Two, seed: int) -> None:
         await store.close()
         return figures
 
-    print(asyncio.run(main()))
+    print(run(main()))

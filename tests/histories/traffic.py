@@ -181,6 +181,7 @@ class Traffic:
         self, client: Client, write: Write, method: str, path: str, body: object, media: str = "application/json"
     ) -> None:
         self.record.writes.append(write)
+        write.at = client.url
         write.began = time.monotonic()
         try:
             code, answer = await client.ask(method, path, body, media=media)
@@ -347,6 +348,7 @@ class Traffic:
 
     async def _follow(self, client: Client, watch: Watching, few: int) -> None:
         self.record.watches.append(watch)
+        watch.at = client.url
         query = {"allowWatchBookmarks": "true"} if watch.bookmarks else {}
         if watch.version:
             query["resourceVersion"] = watch.version

@@ -1,7 +1,8 @@
 """A cluster of etcd members whose messages to each other pass through forwarders, where they can be held back.
 
 Members name themselves in the head of what they send each other (X-Server-From), so one forwarder before each member
-is enough to hold back each direction between each two of them.
+is enough to hold back each direction between each two of them. A client that is to be cut off has forwarders of its own
+(`doors`), one before each member, and a name as members have one.
 """
 
 from __future__ import annotations
@@ -42,12 +43,13 @@ class Net:
 
 @define(eq=False)
 class Forwarder:
-    """Stands before the peer port of one member."""
+    """Stands before the peer port of one member; or, for one client, before the port that serves clients."""
 
     net: Net
     member: str
     target: int
     port: int
+    client: str = ""
     server: asyncio.Server | None = None
     tasks: set[asyncio.Task[None]] = field(factory=set)
 
@@ -73,7 +75,7 @@ class Forwarder:
         except OSError:
             writer.close()
             return
-        peer = [""]
+        peer = [self.client]
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pump(reader, outer, peer, inwards=True))
@@ -90,7 +92,7 @@ class Forwarder:
         while data := await reader.read(1 << 16):
             if inwards and not peer[0] and (found := FROM.search(data)):
                 peer[0] = found[1].decode()
-            other = self.net.names.get(peer[0], "")
+            other = self.client or self.net.names.get(peer[0], "")
             await self.net.passes(*((other, self.member) if inwards else (self.member, other)))
             writer.write(data)
             await writer.drain()
@@ -125,6 +127,29 @@ class Cluster:
     def silence(self, name: str) -> None:
         """This one is heard by nobody, but hears."""
         self.net.set((name, other) for other in self.names if other != name)
+
+    def split(self, *groups: Iterable[str]) -> None:
+        """Members and clients of different groups neither hear each other nor are heard."""
+        sides = [set(group) for group in groups]
+        self.net.set((a, b) for one in sides for other in sides if one is not other for a in one for b in other)
+
+    def hold_requests(self, client: str) -> None:
+        """No member hears the client; what members say gets through."""
+        self.net.set((client, name) for name in self.names)
+
+    def hold_answers(self, client: str) -> None:
+        """All members hear the client, which hears none."""
+        self.net.set((name, client) for name in self.names)
+
+    async def doors(self, client: str) -> list[str]:
+        """Endpoints for one client, each leading to one member through a forwarder."""
+        endpoints = []
+        for server, port in zip(self.servers, free_ports(len(self.servers)), strict=True):
+            forwarder = Forwarder(self.net, server.name, server.port, port, client)
+            await forwarder.start()
+            self.forwarders.append(forwarder)
+            endpoints.append(f"127.0.0.1:{port}")
+        return endpoints
 
     def heal(self) -> None:
         self.net.set(())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.tree import ROOT
 
 from dashpot.runtime.store.embedded import EmbeddedStore
 
+SEED = int(os.environ.get("DASHPOT_SEED", "11"))
 PROGRAM = ROOT / "tests" / "store" / "crashing.py"
 
 
@@ -68,18 +70,21 @@ async def check(folder: Path, known: Known) -> None:
     await store.close()
 
 
-def rounds(count: int, folder: Path) -> None:
-    random = Random(11)
+def rounds(count: int, folder: Path, seed: int) -> None:
+    """The seed gives what is written and after how many answers it is killed; where exactly, the machine."""
+    random = Random(seed)
     known = Known()
-    for seed in range(count):
-        crash(folder, seed, random.randint(1, 1500), known)
+    for number in range(count):
+        crash(folder, 1000 * seed + number, random.randint(1, 1500), known)
         asyncio.run(check(folder, known))
+    print(f"seed {seed}: {count} kills, {known.newest} revisions")
 
 
 def test_kill(tmp_path: Path) -> None:
-    rounds(5, tmp_path / "data")
+    rounds(5, tmp_path / "data", SEED)
 
 
 @pytest.mark.soak
-def test_kill_200_times(tmp_path: Path) -> None:
-    rounds(200, tmp_path / "data")
+@pytest.mark.parametrize("seed", [202, 203])
+def test_kill_200_times(tmp_path: Path, seed: int) -> None:
+    rounds(200, tmp_path / "data", seed)

@@ -9,6 +9,7 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from tests.store.servers import free_ports
 
+from dashpot.runtime.api.failing import failure
 from dashpot.runtime.store import etcd_messages as m
 from dashpot.runtime.store.base import (
     Compacted,
@@ -191,6 +192,26 @@ def test_what_etcd_answers(code: str, details: str, kind: type[StoreError], mayb
     if isinstance(told, Unavailable):
         assert told.maybe is maybe
         assert told_of(grpc.StatusCode[code], details, "a:1", False).maybe is False  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "client"),
+    [
+        ("UNAVAILABLE", "etcdserver: leader changed", "etcdserver: leader changed"),
+        ("UNAVAILABLE", "etcdserver: request timed out", "etcdserver: request timed out"),
+        ("UNAVAILABLE", "etcdserver: no leader", "etcdserver: no leader"),
+        ("RESOURCE_EXHAUSTED", "etcdserver: too many requests", "etcdserver: too many requests"),
+        ("DEADLINE_EXCEEDED", "Deadline Exceeded", "etcdserver: request timed out"),
+        ("UNAVAILABLE", "failed to connect to all addresses; last error: …", "etcdserver: request timed out"),
+        ("CANCELLED", "", "etcdserver: request timed out"),
+    ],
+)
+def test_what_clients_are_told_of_a_lost_etcd(code: str, details: str, client: str) -> None:
+    """Kubernetes' clients know these texts; where etcd is, is for whoever runs the server."""
+    told = told_of(grpc.StatusCode[code], details, "a:1", True)
+    assert "a:1" in str(told)
+    status = failure(told)
+    assert (status.code, status.reason, status.message) == (500, "", client)
 
 
 def test_an_event_without_its_past_is_refused() -> None:

@@ -60,6 +60,9 @@ def run(args: argparse.Namespace) -> int:
     if (args.file is None) == (args.action in ("snapshot", "restore")):
         said = "needs the name of a FILE" if args.file is None else "takes no FILE"
         raise Problem(WRONG, f"store {args.action} {said}", f"dashpot {USAGE.partition(' ')[2]}")
+    for option, action in (("revision", "compact"), ("bump", "restore")):
+        if getattr(args, option) and args.action != action:
+            raise Problem(WRONG, f"store {args.action} takes no --{option}: that is for {action}")
     try:
         kind = parse_target(args.store)
     except StoreError as error:
