@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from dashpot.model.objects.status import Cause, StatusError, internal, invalid, invalid_value
 from dashpot.runtime.api.admit.base import CREATE, Attributes
 from dashpot.runtime.api.site import Site
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.verbs.hooks import Hook
 from dashpot.runtime.clock import Clock
 from dashpot.runtime.store.base import Delete, Put, Store
 
 Object = dict[str, Any]
 
+_ADDRESSES, _ADDRESS_ERRORS = (
+    tally(f"kube_apiserver_clusterip_allocator_allocation_{what}") for what in ("total", "errors_total")
+)
+_PORTS, _PORT_ERRORS = (
+    tally(f"kube_apiserver_nodeport_allocator_allocation_{what}") for what in ("total", "errors_total")
+)
 _MAKING_S = 120.0
 """Longer than any request takes."""
 _LOOKS = 64
@@ -102,6 +109,21 @@ class Pool:
         if entry is not None and entry.value.decode().partition(" ")[2] == owner:
             await self._store.delete(Delete(self._key(number), entry.modified))
 
+    async def settle(self, owners: Mapping[int, str], displaced: Collection[str]) -> None:
+        """Makes the keys be what the Services say that are there: `owners` of numbers. What another owner holds stays
+        for a while, since it may be just being made; but not for those who hold numbers of another range."""
+        entries = {int(e.key[len(self._prefix) :]): e for e in (await self._store.range(self._prefix)).entries}
+        now = self._clock.now()
+        for number, entry in entries.items():
+            since, _, owner = entry.value.decode().partition(" ")
+            if number not in owners and (owner in displaced or now - float(since) >= _MAKING_S):
+                await self._store.delete(Delete(entry.key, entry.modified))
+        for number, owner in owners.items():
+            held = entries.get(number)
+            if held is None or held.value.decode().partition(" ")[2] != owner:
+                expect = 0 if held is None else held.modified
+                await self._store.put(Put(self._key(number), f"{now:.0f} {owner}".encode(), expect=expect))
+
 
 class Services(Hook):
     """Gives a Service its addresses and ports before it is stored, and takes them back when it is gone."""
@@ -120,6 +142,32 @@ class Services(Hook):
     def pools(self) -> tuple[str, Pool, Pool]:
         """The network, its addresses and the node ports, for the metrics."""
         return str(self._network), self._addresses, self._ports
+
+    async def repair(self, services: Sequence[Object]) -> list[str]:
+        """Makes addresses and ports be held by those that have them; the Services with one that is outside of the
+        ranges: they were changed. Source: pkg/registry/core/service/ipallocator/controller/repair.go."""
+        outside: list[str] = []
+        displaced: set[str] = set()
+        addresses: dict[int, str] = {}
+        ports: dict[int, str] = {}
+        for service in services:
+            owner, meta = _owner(service), service["metadata"]
+            for address in _addresses(service):
+                number = self._number(address)
+                if number is None:
+                    outside.append(f"{meta['namespace']}/{meta['name']} ({address})")
+                    displaced.add(owner)
+                else:
+                    addresses[number] = owner
+            for port in _node_ports(service):
+                if self._low <= port <= self._high:
+                    ports[port - self._low] = owner
+                else:
+                    outside.append(f"{meta['namespace']}/{meta['name']} (node port {port})")
+                    displaced.add(owner)
+        await self._addresses.settle(addresses, displaced)
+        await self._ports.settle(ports, displaced)
+        return outside
 
     async def before_create(self, site: Site, write: Attributes) -> None:
         """Addresses and ports for a new Service."""
@@ -209,16 +257,20 @@ class Services(Hook):
         if not wanted and before:
             wanted = before
         if wanted != "None" and wanted != before:
+            about = (str(self._network), "static" if wanted else "dynamic")
             number = self._number(wanted) if wanted else await self._addresses.take_any(owner, alive)
             if number is None:
+                _ADDRESS_ERRORS.cell(*about).value += 1
                 raise self._refused(write, wanted)
             if wanted and not await self._addresses.take(number, owner, alive):
+                _ADDRESS_ERRORS.cell(*about).value += 1
                 raise _taken(
                     write,
                     "spec.clusterIPs",
                     [wanted],
                     f"failed to allocate IP {wanted}: provided IP is already allocated",
                 )
+            _ADDRESSES.cell(*about).value += 1
             write.undo.append(lambda: self._addresses.give_back(number, owner))
             wanted = str(self._network.network_address + 1 + number)
         spec["clusterIP"] = wanted
@@ -268,11 +320,14 @@ class Services(Hook):
                 continue
             if wanted:
                 await self._named(write, index, wanted, owner, alive)
+                _PORTS.cell("static").value += 1
                 number: int | None = wanted - self._low
             else:
                 number = await self._ports.take_any(owner, alive)
                 if number is None:
+                    _PORT_ERRORS.cell("dynamic").value += 1
                     raise internal("failed to allocate a nodePort: range is full")
+                _PORTS.cell("dynamic").value += 1
                 port["nodePort"] = self._low + number
             write.undo.append(lambda number=number: self._ports.give_back(number, owner))
 
@@ -291,9 +346,11 @@ class Services(Hook):
     ) -> None:
         path = f"spec.ports[{index}].nodePort"
         if not isinstance(wanted, int) or not self._low <= wanted <= self._high:
+            _PORT_ERRORS.cell("static").value += 1
             text = f"provided port is not in the valid range. The range of valid ports is {self._low}-{self._high}"
             raise _taken(write, path, wanted, text)
         if not await self._ports.take(wanted - self._low, owner, alive):
+            _PORT_ERRORS.cell("static").value += 1
             raise _taken(write, path, wanted, "provided port is already allocated")
 
 

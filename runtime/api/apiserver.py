@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import random
+import socket
 import tempfile
 import traceback
 from collections import deque
@@ -12,11 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
-from dashpot.runtime.api import apiservices, audit, bootstrap
+from dashpot.runtime.api import apiservices, audit, bootstrap, presence
 from dashpot.runtime.api.addresses import Services
 from dashpot.runtime.api.admit.calling import Caller
 from dashpot.runtime.api.admit.dialler import ViewDialler
@@ -24,27 +24,29 @@ from dashpot.runtime.api.admit.standard import Options, standard
 from dashpot.runtime.api.assembly import Kinds, Storages, hooks, scales, warm
 from dashpot.runtime.api.audit.trail import Trail
 from dashpot.runtime.api.auth import aggregation
-from dashpot.runtime.api.auth.authn import AuthConfig, Authenticator
-from dashpot.runtime.api.auth.authz import Authorizer, AuthzConfig
+from dashpot.runtime.api.auth.authn import Authenticator
+from dashpot.runtime.api.auth.authz import Authorizer
 from dashpot.runtime.api.auth.certificates import Pki, PkiError
 from dashpot.runtime.api.auth.impersonate import Impersonation
 from dashpot.runtime.api.auth.kubeconfig import write_kubeconfig
-from dashpot.runtime.api.auth.oidc import OidcConfig
-from dashpot.runtime.api.auth.remote import webhook_config
 from dashpot.runtime.api.auth.reviews import Reviews
 from dashpot.runtime.api.cacheview import CacheView
 from dashpot.runtime.api.catalog import Catalog
+from dashpot.runtime.api.configured import auth_config, authz_config, overrides
 from dashpot.runtime.api.crds import ConversionCaller, Definitions
-from dashpot.runtime.api.dispatch import Dispatch, Page
+from dashpot.runtime.api.dispatch import Dispatch
 from dashpot.runtime.api.exchange import Exchange, Request, Response
 from dashpot.runtime.api.faults import Faults, FaultsError
 from dashpot.runtime.api.flow import FlowControl
 from dashpot.runtime.api.flow_status import FlowStatus
 from dashpot.runtime.api.front import Front
+from dashpot.runtime.api.health import SHUTDOWN
 from dashpot.runtime.api.local import Local
 from dashpot.runtime.api.metrics import Metrics
 from dashpot.runtime.api.metrics_scrape import Scrape
+from dashpot.runtime.api.naming import UnknownName
 from dashpot.runtime.api.openapi import OpenAPI
+from dashpot.runtime.api.pages import pages, version
 from dashpot.runtime.api.rules import builtin_rules
 from dashpot.runtime.api.server import Pipeline
 from dashpot.runtime.api.settings import Settings
@@ -53,15 +55,14 @@ from dashpot.runtime.api.storage import Storage
 from dashpot.runtime.api.streams import Nodes, Streaming
 from dashpot.runtime.clock import Clock, SystemClock, rfc3339
 from dashpot.runtime.store.base import Store, StoreError
-from dashpot.runtime.store.open import Overrides, open_stores, parse_override
-
-VERSION = "v1.34.0"
-"""The release whose behaviour is served; clients compare their own version with it."""
-
+from dashpot.runtime.store.open import Overrides, open_stores
 
 COMPACTIONS = 12
 """Rounds of compaction in the time that history is kept: every five minutes of an hour."""
 
+
+_TOLD = 5
+"""Services that are named when their addresses do not fit."""
 
 WATCH_STORES_S = 0.5
 """Between two looks at whether the stores can still write."""
@@ -95,16 +96,16 @@ class ApiServer:
         self.clock = clock
         self.complain = complain
         self.catalog = Catalog()
-        self.faults = Faults.load(settings.faults) if settings.faults is not None else None
-        self.metrics = Metrics(self._served, _version())
+        self.faults = Faults.load(settings.faults, self.catalog) if settings.faults is not None else None
+        self.metrics = Metrics(self._served, version())
         self.storages = Storages(
             self.catalog, stores, clock, self.faults, self.metrics.registry, settings.watch_history
         )
         self.view = CacheView(self.storages)
         self.definitions = Definitions(self.catalog)
         self.local = Local(self._handle)
-        self.authenticator = Authenticator(_auth_config(settings), pki, self.view, clock)
-        self.authorizer = Authorizer(_authz_config(settings), self.view, clock)
+        self.authenticator = Authenticator(auth_config(settings), pki, self.view, clock)
+        self.authorizer = Authorizer(authz_config(settings), self.view, clock)
         self.flow = FlowControl(self.view, self._objects, seats=settings.seats)
         dialler = ViewDialler(self.view)
         self.conversions = ConversionCaller(Caller(dialler))
@@ -127,11 +128,14 @@ class ApiServer:
             kinds=Kinds(self.catalog, self.definitions, builtin_rules()),
             storages=self.storages,
             hooks=hooks(stores, settings.service_network, settings.node_ports, chance, clock, self.definitions),
+            authorize=self.authorizer.authorize,
             chance=chance,
         )
         self.trail = trail
         self.streaming = Streaming(self.view)
         self.front: Front | None = None
+        self.stopping = False
+        self._presence: presence.Presence | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._pipeline = self._gates()
@@ -156,20 +160,27 @@ class ApiServer:
             scratch = tempfile.TemporaryDirectory(prefix="dashpot-")
             folder = Path(scratch.name)
         clock = clock or SystemClock()
+        made = False
         try:
             chance = random.SystemRandom() if seed is None else random.Random(seed)
             pki = Pki.load_or_create(folder / "pki")
             trail = audit.trail(settings, clock, chance, complain)
-            overrides = dict(parse_override(text) for text in settings.store_overrides)
-            stores = await open_stores(settings.store, overrides, data=folder / "store", quota=settings.quota)
-        except audit.PolicyError as error:
+            special = overrides(settings.store_overrides)
+            stores = await open_stores(settings.store, special, data=folder / "store", quota=settings.quota)
+            made = True
+        except (audit.PolicyError, UnknownName) as error:
             raise StartError(str(error), status=2) from None
         except (PkiError, StoreError, audit.LogError) as error:
             raise StartError(str(error)) from None
+        finally:
+            if not made and scratch is not None:
+                scratch.cleanup()
         try:
             server = cls(settings, stores, pki, clock, chance, complain, trail)
         except (FaultsError, ValueError, OSError) as error:
             await stores.close()
+            if scratch is not None:
+                scratch.cleanup()
             raise StartError(str(error), status=2) from None
         server._scratch = scratch
         try:
@@ -181,41 +192,65 @@ class ApiServer:
 
     async def _begin(self, listen: bool) -> None:
         network = ipaddress.ip_network(self.settings.service_network)
-        port = self.settings.port
+        host, port = self.settings.host, self.settings.port
         if listen:
             try:
-                context = self.pki.server_context([self.settings.host, str(network.network_address + 1)])
+                names = {host, presence.advertised(host), str(network.network_address + 1)}
+                context = self.pki.server_context(sorted(names))
             except PkiError as error:
                 raise StartError(str(error)) from None
             self.front = Front(self._handle, context, self.complain)
             try:
-                await self.front.start(self.settings.host, port)
+                await self.front.start(host, port)
             except OSError as error:
-                raise StartError(
-                    f"cannot listen on {self.settings.host}:{port}: {error.strerror or error}",
-                    "another server may run there: choose another --port, or 0 for a free one",
-                ) from None
-            port = self.front.port
+                raise _cannot_listen(host, port, error) from None
         try:
             await warm(self.view)
             await self.definitions.begin(self.site, self.storages.forget)
-            await bootstrap.ensure(
-                self.local,
-                self.catalog,
-                host=self.settings.host,
-                port=port,
-                address=str(network.network_address + 1),
-            )
+            address = str(network.network_address + 1)
+            await self._settle_services(address)
+            await bootstrap.ensure(self.local, self.catalog, address=address)
+            if self.front is not None:
+                await self._appear(self.front, address)
             await apiservices.register(self.local, self.catalog, rfc3339(self.clock.now()))
             status = FlowStatus(self.view, self.local, self.clock)
             await status.begin()
-        except StatusError as error:
+        except (StatusError, StoreError) as error:
             raise StartError(f"the store does not take what every cluster needs: {error}") from None
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self.definitions.follow()))
         self._tasks.append(loop.create_task(status.follow()))
         self._tasks += [loop.create_task(self._compact(store)) for store in self.stores.all()]
         self._tasks.append(loop.create_task(aggregation.follow(self.view, self.local, self.complain)))
+
+    async def _settle_services(self, address: str) -> None:
+        """Whoever has an address holds it, also after the network was changed; those outside of it are told."""
+        await self.view.synced("", "services")
+        found = list(self.view.list("", "services"))
+        outside = await self._services().repair(found)
+        had = await bootstrap.renumber_service(self.local, self.catalog, address)
+        if had:
+            self.complain(f"the Service kubernetes was made anew: its address {had} is {address} now")
+        rest = [text for text in outside if not text.startswith("default/kubernetes (")]
+        if rest:
+            more = f" and {len(rest) - _TOLD} more" if len(rest) > _TOLD else ""
+            self.complain(
+                f"these Services lie outside of --service-network {self.settings.service_network} or --node-ports, "
+                f"delete and create them anew: {', '.join(rest[:_TOLD])}{more}"
+            )
+
+    async def _appear(self, front: Front, address: str) -> None:
+        """Other servers, and who asks for the endpoints of the API, know where it is."""
+
+        async def service() -> None:
+            await bootstrap.ensure_service(self.local, self.catalog, address)
+
+        store = self.stores.of(presence.PREFIX)
+        here = presence.Presence(
+            store, self.local, presence.advertised(front.address), front.port, service, self.complain
+        )
+        self._presence = here
+        await here.begin()
 
     async def until(self, stop: asyncio.Event) -> None:
         """Serves until told to stop; StartError when a store is lost for good (a full or failing disk)."""
@@ -233,14 +268,22 @@ class ApiServer:
                 continue
 
     async def stop(self) -> None:
-        """Ends requests, watches and caches, and closes the stores; idempotent."""
+        """Ends watches, lets requests under way end, then closes everything; idempotent.
+
+        From here on /readyz fails; nobody new is let in, and who is in gets an answer (at most `front.DRAIN_S` s).
+        """
+        self.stopping = True
+        if self._presence is not None:
+            await self._presence.end()
+        self.storages.finish()
+        if self.front is not None:
+            await self.front.drain()
+            await self.front.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         await self.storages.close()
-        if self.front is not None:
-            await self.front.stop()
         await self.chain.close()
         await self.conversions.close()
         await self.streaming.close()
@@ -327,8 +370,8 @@ class ApiServer:
         dispatch = Dispatch(
             self.site,
             openapi=OpenAPI(self.catalog),
-            checks=self.metrics.checked({"ping": _ping, "etcd": self._store_answers}),
-            pages=self._pages(),
+            checks=self.metrics.checked({"ping": _ping, "etcd": self._store_answers, SHUTDOWN: self._stays}),
+            pages=pages(self.authenticator, self.pki, self.metrics, lambda: self.url),
             review=review,
             token=token,
             streams=self.streaming.serve,
@@ -365,11 +408,13 @@ class ApiServer:
         self.metrics.look.extend(
             (
                 scrape.store,
+                lambda: self.metrics.clients.look(self.stores.all()),
                 lambda: scrape.flow(self.flow),
                 lambda: scrape.services(self._services()),
                 lambda: scrape.authentication(self.authenticator),
                 lambda: scrape.audit(self.trail),
                 scrape.process,
+                scrape.whole,
                 scrape.older,
             )
         )
@@ -408,6 +453,9 @@ class ApiServer:
         where = f"{exchange.request.method} {exchange.request.path}"
         self.complain(f"{where} failed by a mistake of ours: {lines[-1].strip()}\n{''.join(lines[-4:])}")
 
+    async def _stays(self) -> str:
+        return "process is shutting down" if self.stopping else ""
+
     async def _store_answers(self) -> str:
         try:
             async with asyncio.timeout(2.0):
@@ -417,71 +465,22 @@ class ApiServer:
             return str(error) or "the store does not answer"
         return ""
 
-    def _pages(self) -> dict[str, Page]:
-        issuer = self.authenticator.issuer
-        version = msgspec.json.encode(_version())
-        discovery = {
-            "issuer": issuer.issuer,
-            "jwks_uri": f"{self.url or issuer.issuer}/openid/v1/jwks",
-            "response_types_supported": ["id_token"],
-            "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
-        }
 
-        async def told_version(_: Exchange) -> Response:
-            return Response(200, version)
-
-        async def told_metrics(_: Exchange) -> Response:
-            return await self.metrics.page()
-
-        async def configuration(_: Exchange) -> Response:
-            at = {**discovery, "jwks_uri": f"{self.url or issuer.issuer}/openid/v1/jwks"}
-            return Response(200, msgspec.json.encode(at))
-
-        async def keys(_: Exchange) -> Response:
-            return Response(200, msgspec.json.encode(self.pki.jwks()), "application/jwk-set+json")
-
-        return {
-            "/version": told_version,
-            "/metrics": told_metrics,
-            "/.well-known/openid-configuration": configuration,
-            "/openid/v1/jwks": keys,
-        }
+def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
+    """Whose mistake it is: the option's (2), or the machine's (4)."""
+    where = f"cannot listen on {host}:{port}"
+    hint = "--host takes an address of this machine: 127.0.0.1 for itself alone, 0.0.0.0 for all that reach it"
+    if isinstance(error, socket.gaierror):
+        return StartError(f"{where}: nothing is known under the name '{host}'", hint, status=2)
+    if error.errno == errno.EADDRNOTAVAIL:
+        return StartError(f"{where}: {host} is no address of this machine", hint, status=2)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return StartError(f"{where}: not permitted", "ports below 1024 are the administrator's: choose a higher --port")
+    return StartError(
+        f"{where}: {error.strerror or error}",
+        "another server may run there: choose another --port, or 0 for a free one",
+    )
 
 
 async def _ping() -> str:
     return ""
-
-
-def _version() -> dict[str, str]:
-    major, minor, _ = VERSION.removeprefix("v").split(".")
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": f"{VERSION}+dashpot",
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "cpython",
-        "platform": "linux/amd64",
-    }
-
-
-def _auth_config(settings: Settings) -> AuthConfig:
-    oidc: tuple[OidcConfig, ...] = ()
-    if settings.oidc is not None:
-        oidc = (OidcConfig(settings.oidc["issuer"], (settings.oidc["client_id"],), ca=settings.oidc.get("ca")),)
-    return AuthConfig(
-        anonymous=settings.anonymous,
-        token_file=settings.token_file,
-        issuer=settings.issuer,
-        audiences=settings.audiences,
-        oidc=oidc,
-        webhook=webhook_config(settings.token_webhook) if settings.token_webhook else None,
-    )
-
-
-def _authz_config(settings: Settings) -> AuthzConfig:
-    hook = webhook_config(settings.authorization_webhook) if settings.authorization_webhook else None
-    return AuthzConfig(settings.authorization, hook)

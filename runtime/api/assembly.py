@@ -81,6 +81,11 @@ class Storages:
         if gone is not None:
             await gone.cache.close()
 
+    def finish(self) -> None:
+        """Ends all watches; everything else is served on."""
+        for storage in self._made.values():
+            storage.cache.fanout.finish()
+
     async def close(self) -> None:
         """Ends all caches."""
         await asyncio.gather(*(storage.cache.close() for storage in self._made.values()))

@@ -17,13 +17,35 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _CLASSES = (("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000))
 
 
-async def ensure(internal: Internal, catalog: Catalog, *, host: str, port: int, address: str) -> None:
-    """Makes what is missing; what is there stays as its owner left it."""
+async def ensure(internal: Internal, catalog: Catalog, *, address: str) -> None:
+    """Makes what is missing; what is there stays as its owner left it. `address` is the API's own in the services."""
     await asyncio.gather(*(_ensure(internal, catalog, _namespace(name)) for name in NAMESPACES))
     objects = [*bootstrap_objects(), *flow_bootstrap.objects(), *(_class(name, value) for name, value in _CLASSES)]
     await asyncio.gather(*(_ensure(internal, catalog, obj) for obj in objects))
+    await ensure_service(internal, catalog, address)
+
+
+async def ensure_service(internal: Internal, catalog: Catalog, address: str) -> None:
+    """The Service `kubernetes`, if it is missing."""
     await _ensure(internal, catalog, _service(address))
-    await _ensure(internal, catalog, _slice(host, port))
+
+
+async def renumber_service(internal: Internal, catalog: Catalog, address: str) -> str:
+    """Makes the Service `kubernetes` anew where it has another address than `address`: the network was changed, and a
+    ClusterIP cannot be. The address that it had, or ""."""
+    place = "/api/v1/namespaces/default/services/kubernetes"
+    try:
+        found = await internal.call("GET", place)
+    except StatusError as error:
+        if error.reason != "NotFound":
+            raise
+        return ""
+    had = str(found["spec"].get("clusterIP", ""))
+    if had == address:
+        return ""
+    await internal.call("DELETE", place)
+    await ensure_service(internal, catalog, address)
+    return had
 
 
 async def _ensure(internal: Internal, catalog: Catalog, obj: Object) -> None:
@@ -73,19 +95,4 @@ def _service(address: str) -> Object:
             "clusterIP": address,
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         },
-    }
-
-
-def _slice(host: str, port: int) -> Object:
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": "kubernetes",
-            "namespace": "default",
-            "labels": {"kubernetes.io/service-name": "kubernetes"},
-        },
-        "addressType": "IPv6" if ":" in host else "IPv4",
-        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
-        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
     }

@@ -17,7 +17,7 @@ from dashpot.runtime.api.fanout import Fanout
 from dashpot.runtime.api.history import ADDED, DELETED, MODIFIED, Change, History, Limits
 from dashpot.runtime.api.keys import Keys
 from dashpot.runtime.api.snapshot import Snapshot
-from dashpot.runtime.api.stored import Stored
+from dashpot.runtime.api.stored import Stored, damaged
 from dashpot.runtime.clock import Clock
 from dashpot.runtime.store.base import Compacted, Event, Store, StoreError, Unavailable, Watch
 
@@ -67,6 +67,9 @@ class Cache:
         self.filled = False
         self.live = False
         self.restarts = 0
+        self.damaged: set[str] = set()
+        """Keys whose newest value cannot be read. Watches are told nothing of it and keep what was there before; lists
+        and reads of such an object fail (`readable`)."""
         self.trouble = ""
         """The last error that should not have been; for health checks."""
         self._progress = 0
@@ -96,6 +99,11 @@ class Cache:
     def peek(self, key: str) -> Stored | None:
         """The newest state seen of one object."""
         return self._items.get(key)
+
+    def readable(self, prefix: str) -> None:
+        """StatusError 500 if a newest value under a prefix cannot be read: a list would lack it without a word."""
+        if self.damaged and (found := sorted(key for key in self.damaged if key.startswith(prefix))):
+            raise damaged(*found)
 
     def snapshot(self, revision: int | None = None) -> Snapshot | None:
         """The state at a revision (None: the newest seen); None if the cache does not know it (any more, or yet)."""
@@ -219,10 +227,6 @@ class Cache:
                 await self._follow()
             except Compacted:
                 self.filled = False
-            except StatusError as error:
-                # a value that cannot be read: the next start is from the newest state, where it may be gone
-                self.filled, self._replay = False, 0
-                self._started(error)
             except StoreError as error:
                 self._started(failure(error))
             except Exception as error:
@@ -269,12 +273,16 @@ class Cache:
 
     async def _read(self, revision: int) -> tuple[dict[str, Stored], int]:
         items: dict[str, Stored] = {}
+        self.damaged.clear()
         start = ""
         while True:
             page = await self._store.range(self.keys.prefix, start=start, limit=_PAGE, revision=revision)
             revision = page.revision
             for entry in page.entries:
-                items[entry.key] = self.keys.stored(entry)
+                try:
+                    items[entry.key] = self.keys.stored(entry)
+                except StatusError:
+                    self.damaged.add(entry.key)
             if not page.more:
                 return items, revision
             start = page.entries[-1].key + "\0"
@@ -290,6 +298,8 @@ class Cache:
             async for batch in watch:
                 if batch:
                     self._apply(batch)
+                else:
+                    self.figures.bookmarks += 1
                 if watch.progress > self._progress:
                     self._progress = watch.progress
                 if self._starting is not None and self._progress >= first:
@@ -327,6 +337,7 @@ class Cache:
     def _change(self, event: Event, now: float) -> Change | None:
         key, items = event.key, self._items
         if event.value is None:
+            self.damaged.discard(key)
             previous = items.pop(key, None)
             if previous is None:
                 return None
@@ -336,7 +347,13 @@ class Cache:
         stored = self._own.pop(event.revision, None)
         previous = items.get(key)
         if stored is None or stored.key != key:
-            stored = self._stored(event, previous)
+            try:
+                stored = self._stored(event, previous)
+            except StatusError:
+                self.damaged.add(key)
+                return None
+        if self.damaged:
+            self.damaged.discard(key)
         items[key] = stored
         if previous is None:
             insort(self._sorted, key)

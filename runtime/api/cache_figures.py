@@ -25,6 +25,8 @@ class CacheFigures:
     """Objects sent for lists."""
     initial: int = 0
     """Objects that watches were told at their beginning."""
+    bookmarks: int = 0
+    """Notes of the store that all events up to a revision were told."""
     slow: int = 0
     """Watches that were closed because they did not read."""
     waits: Hist = field(factory=lambda: Hist(_WAITS))

@@ -27,6 +27,7 @@ from dashpot.runtime.api.crd.conversion import Caller, convert
 from dashpot.runtime.api.crd.custom import CustomType
 from dashpot.runtime.api.kind import Kind
 from dashpot.runtime.api.subresources.scale import ScalePaths
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.verbs.hooks import Hook
 from dashpot.runtime.clock import rfc3339
 
@@ -100,6 +101,13 @@ class ConversionCaller:
     async def close(self) -> None:
         """Closes the connections."""
         await self._caller.close()
+
+
+def _described(name: str, versions: list[tuple[str, str]], reason: str) -> None:
+    """A definition changes what the server says of itself in OpenAPI."""
+    tally("apiextensions_openapi_v2_regeneration_count").cell(name, reason).value += 1
+    for version in versions:
+        tally("apiextensions_openapi_v3_regeneration_count").cell(*version, name, reason).value += 1
 
 
 class Definitions(Hook):
@@ -252,6 +260,8 @@ class Definitions(Hook):
         if not resources:
             return
         group = resources[0].group
+        reason = "add" if self._catalog.find(group, resources[0].version, resources[0].plural) is None else "update"
+        _described(name, [(group, one.version) for one in resources], reason)
         self._catalog.add(group, resources, controller.schemas(definition))
         assert self._site is not None
         storage = self._site.storages(group, resources[0].plural)
@@ -275,6 +285,7 @@ class Definitions(Hook):
             return
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         self._kinds = {r: kind for r, kind in self._kinds.items() if f"{r.plural}.{r.group}" != name}
+        _described(name, [(group, one.version) for one in self._catalog.all_versions(group, plural)], "delete")
         self._catalog.remove(group, plural)
         assert self._forget is not None
         await self._forget(group, plural)

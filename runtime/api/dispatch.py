@@ -16,6 +16,7 @@ from dashpot.runtime.api.health import Check
 from dashpot.runtime.api.openapi import OpenAPI
 from dashpot.runtime.api.site import Endpoint, Site
 from dashpot.runtime.api.subresources import binding, eviction, scale, sides
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.verbs import creating, deleting, patching, reading, updating, writing
 
 Object = dict[str, Any]
@@ -35,6 +36,7 @@ VERBS: Mapping[str, Verb] = {
     "deletecollection": deleting.delete_collection,
 }
 _REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
+_DEPRECATED_ASKED = tally("apiserver_requested_deprecated_apis")
 _DEPRECATED = {
     ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
@@ -93,6 +95,9 @@ class Dispatch:
         info = exchange.info
         if not info.resource_request:
             return await self._page(exchange)
+        extension = self._site.extensions.get(info.group)
+        if extension is not None:
+            return await extension(exchange)
         endpoint = self._site.endpoint(info.group, info.version, info.resource)
         if endpoint is None:
             raise nothing_there()
@@ -101,6 +106,8 @@ class Dispatch:
             raise nothing_there()
         if warning := resource.deprecation or _DEPRECATED.get((resource.group, resource.version, resource.plural)):
             exchange.warn(warning)
+            place = (resource.group, resource.version, resource.plural, info.subresource)
+            _DEPRECATED_ASKED.set(1.0, *place, "")
         if info.subresource:
             return await self._subresource(exchange, endpoint)
         if info.group in _REVIEWS:
@@ -205,5 +212,5 @@ class Dispatch:
                 found.update(f"/apis/{group}/{version}" for version in catalog.versions(group))
         for kind in health.PATHS:
             found.add(f"/{kind}")
-            found.update(f"/{kind}/{name}" for name in self._checks)
+            found.update(f"/{kind}/{name}" for name in self._checks if health.has(kind, name))
         return sorted(found)

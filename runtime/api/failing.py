@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashpot.model.objects.status import StatusError, internal
-from dashpot.runtime.store.base import Compacted, Corrupt, FutureRevision, StoreError
+from dashpot.runtime.store.base import Compacted, Corrupt, FutureRevision, StoreError, Unavailable
 
 LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 _CONTINUE_EXPIRED = (
@@ -54,4 +54,5 @@ def failure(error: StoreError) -> StatusError:
         return StatusError("Timeout", f"Timeout: {error}", details={"causes": causes}, retry_after=1)
     if isinstance(error, Corrupt):
         return internal(str(error))
-    return StatusError("", str(error) or "etcdserver: request timed out", code=500)
+    told = error.client if isinstance(error, Unavailable) else ""
+    return StatusError("", told or str(error), code=500)

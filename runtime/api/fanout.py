@@ -184,6 +184,7 @@ class Fanout:
         self._timer: asyncio.Handle | None = None
         self._next = 0.0
         self.watchers: set[Watcher] = set()
+        self.closing = False
         self.delivered = 0
 
     def feed(
@@ -209,6 +210,7 @@ class Fanout:
     def join(self, key: Hashable, feed: Feed, position: int) -> Watcher:
         """A new watch at a position."""
         watcher = Watcher(self, feed, position)
+        watcher.ended = self.closing
         feed.watches += 1
         self.watchers.add(watcher)
         return watcher
@@ -293,9 +295,14 @@ class Fanout:
             watcher.ended = True
             watcher.wake()
 
+    def finish(self) -> None:
+        """Ends all watches, those that are still to come included: the server stops."""
+        self.closing = True
+        self.end_all()
+
     def close(self) -> None:
         """Ends all watches and forgets the timer."""
-        self.end_all()
+        self.finish()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from dashpot.runtime.api.catalog import Catalog
 from dashpot.runtime.api.faults_file import parse
 from dashpot.runtime.api.faults_rules import DELAY, READ, STALE, WATCH, FaultsError, Rule, Who
 from dashpot.runtime.api.faults_tap import Tap
@@ -55,21 +56,22 @@ class Faults:
         self._reads = random.Random(f"{seed}/reads")
 
     @classmethod
-    def load(cls, path: Path) -> Faults:
-        """The faults that a file describes; FaultsError where it cannot be read or understood."""
+    def load(cls, path: Path, catalog: Catalog | None = None) -> Faults:
+        """The faults that a file describes; FaultsError where it cannot be read or understood, or (with a catalog)
+        names what no resource is called."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FaultsError(f"{path}: cannot be read: {error}") from None
         try:
-            return cls.parse(text)
+            return cls.parse(text, catalog)
         except FaultsError as error:
             raise FaultsError(f"{path}: {error}") from None
 
     @classmethod
-    def parse(cls, text: str) -> Faults:
+    def parse(cls, text: str, catalog: Catalog | None = None) -> Faults:
         """The faults that a text in YAML or JSON describes; FaultsError."""
-        return cls(*parse(text))
+        return cls(*parse(text, catalog))
 
     def tap(self, resource: str, user_agent: str, user: str) -> Tap:
         """Where a new watch's events pass."""

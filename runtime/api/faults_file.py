@@ -4,7 +4,7 @@ seed: 7                  # any whole number; the same seed gives the same faults
 rules:                   # all that match are applied, in this order
   - on: watch            # watch (default) or read (cached reads: a get or list with resourceVersion 0 or N)
     resource: pods       # `pods`, `deployments.apps`, patterns with * and ?; default *
-    userAgent: "kube-*"  # pattern; default *
+    userAgent: "kube-*"  # pattern of all of it, or of what stands before its first slash; default *
     user: "system:*"     # pattern; default *
     chance: 0.5          # of hitting an event or read; default 1
     after: 10            # so many pass first; default 0
@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from dashpot.runtime.api.catalog import Catalog
 from dashpot.runtime.api.faults_rules import (
     BETWEEN,
     DELAY,
@@ -34,6 +35,7 @@ from dashpot.runtime.api.faults_rules import (
     Rule,
     Who,
 )
+from dashpot.runtime.api.naming import UnknownName, check_pattern
 
 _LIMIT = 1024 * 1024
 _ACTIONS = ("delay", "drop", "disconnect", "reorder", "stale")
@@ -42,11 +44,15 @@ _READS = ("delay", "stale")
 _LONGEST_S = 3600.0
 
 
-def parse(text: str) -> tuple[list[Rule], int]:
-    """The rules and the seed that a file's text describes; FaultsError."""
+def parse(text: str, catalog: Catalog | None = None) -> tuple[list[Rule], int]:
+    """The rules and the seed that a file's text describes; FaultsError.
+
+    With a catalog the names of resources have to be known, or such as a custom resource may have later.
+    """
     if len(text) > _LIMIT:
         raise FaultsError("the file of faults is larger than 1 MiB")
     try:
+        _once(yaml.compose(text, yaml.SafeLoader))
         found = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise FaultsError(
@@ -63,7 +69,36 @@ def parse(text: str) -> tuple[list[Rule], int]:
     rules = found.get("rules") or []
     if not isinstance(rules, list):
         raise FaultsError("rules: has to be a list")
-    return [_rule(f"rules[{index}]", item) for index, item in enumerate(rules)], seed
+    made = [_rule(f"rules[{index}]", item) for index, item in enumerate(rules)]
+    if catalog is not None:
+        for index, rule in enumerate(made):
+            try:
+                check_pattern(catalog, rule.who.resource)
+            except UnknownName as error:
+                raise FaultsError(f"rules[{index}].resource: {error}") from None
+    return made, seed
+
+
+def _once(node: yaml.Node | None) -> None:
+    """FaultsError where a mapping has a key twice: YAML's readers take the last one without a word."""
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, yaml.SequenceNode):
+            waiting += one.value
+        elif isinstance(one, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in one.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        line = key.start_mark.line + 1
+                        raise FaultsError(f"line {line}: the key {key.value!r} stands here twice: remove one")
+                    keys.add(key.value)
+                waiting.append(value)
 
 
 def _whole(value: Any) -> bool:
@@ -80,6 +115,8 @@ def _pattern(where: str, item: dict[str, Any], key: str) -> str:
     value = item.get(key, "*")
     if not isinstance(value, str):
         raise FaultsError(f"{where}.{key}: {value!r} is no text")
+    if not value:
+        raise FaultsError(f"{where}.{key}: is empty and fits nothing: write a pattern, or leave it out for all")
     return value
 
 
@@ -91,6 +128,8 @@ def _rule(where: str, item: Any) -> Rule:
     if unknown:
         raise FaultsError(f"{where}: unknown key {unknown[0]!r}; known are {', '.join(_KEYS)}")
     actions = [key for key in _ACTIONS if item.get(key) not in (None, False)]
+    if "window" in item and item.get("reorder") != BETWEEN:
+        raise FaultsError(f"{where}.window: belongs to `reorder: between`: remove it, or write that")
     if len(actions) != 1:
         told = " and ".join(actions) or "none"
         raise FaultsError(f"{where}: needs exactly one of {', '.join(_ACTIONS)}; it has {told}")

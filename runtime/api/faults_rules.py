@@ -17,7 +17,10 @@ class FaultsError(ValueError):
 
 @frozen
 class Who:
-    """Which watches or reads are meant: patterns (`*`, `?`) for `pods` or `deployments.apps`, User-Agent and user."""
+    """Which watches or reads are meant: patterns (`*`, `?`) for `pods` or `deployments.apps`, User-Agent and user.
+
+    A pattern for the User-Agent may also fit what stands before its first slash: `kubectl` for `kubectl/v1.34.0 …`.
+    """
 
     resource: str = "*"
     user_agent: str = "*"
@@ -27,7 +30,7 @@ class Who:
         """Whether one is meant."""
         return (
             fnmatchcase(resource, self.resource)
-            and fnmatchcase(user_agent, self.user_agent)
+            and (fnmatchcase(user_agent, self.user_agent) or fnmatchcase(user_agent.partition("/")[0], self.user_agent))
             and fnmatchcase(user, self.user)
         )
 

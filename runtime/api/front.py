@@ -32,6 +32,10 @@ BODY_TIME_S = 60.0
 IDLE_TIME_S = 300.0
 LINGER_S = 0.5
 """How long the rest of a body that nobody wants is drained, so that its sender gets to read the answer."""
+ON_ITS_WAY_S = 0.05
+"""How long a request that was sent before its client could know may be on its way through the machine."""
+DRAIN_S, STREAMS_S = 10.0, 2.0
+"""How long requests under way, and then watches and other streams, may take to end when the server stops."""
 _PIECE = 256 * 1024
 _SILENT = logging.Logger("dashpot.front", logging.CRITICAL)
 """aiohttp logs what strangers send, with a traceback; what matters to us is told by `complain`."""
@@ -123,20 +127,48 @@ class Front:
         )
         self._waiting: dict[object, asyncio.TimerHandle] = {}
         self._listening: list[asyncio.Server] = []
-        self.port = 0
+        self._closing = False
+        self._streams: set[web.RequestHandler] = set()
+        self.address, self.port = "", 0
 
     async def start(self, host: str, port: int) -> None:
         """Binds; OSError where the address is taken."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self._connected, host, port, ssl=self._context, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
+        self.address, self.port = server.sockets[0].getsockname()[:2]
         self._listening.append(server)
 
-    async def stop(self) -> None:
-        """Stops listening, lets running requests end for two seconds, then closes all connections."""
+    async def drain(self, patience_s: float = DRAIN_S) -> None:
+        """Stops listening and waits until all requests under way are answered, at most so many seconds.
+
+        What still comes on an open connection is answered too, and its connection closed: so a client sends at most
+        most one request more on each, and none of its writes is cut off. Streams are not waited for.
+        """
+        self._closing = True
         for server in self._listening:
             server.close()
-        await self._server.shutdown(2.0)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + patience_s
+        quiet = False
+        while (left := end - loop.time()) > 0:
+            busy = [c for c in self._server.connections if c._request_in_progress and c not in self._streams]
+            if busy:
+                await asyncio.gather(*(one.shutdown(left) for one in busy))
+            elif quiet:
+                break
+            else:
+                await asyncio.sleep(ON_ITS_WAY_S)
+            quiet = not busy
+
+    async def stop(self) -> None:
+        """Stops listening, lets streams end for two seconds, then closes all connections."""
+        self._closing = True
+        for server in self._listening:
+            server.close()
+        for connection in self._server.connections:
+            if not connection._request_in_progress:
+                connection.force_close()  # aiohttp would wait for requests that it takes no more
+        await self._server.shutdown(STREAMS_S)
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
@@ -164,10 +196,10 @@ class Front:
             timer.cancel()
         request = _request(raw)
         response = await self._handler(request)
-        if response.upgrade is not None:
-            return await _upgrade(raw, response)
-        if response.chunks is not None:
-            return await _stream(raw, response)
+        if response.upgrade is not None or response.chunks is not None:
+            return await self._lasting(raw, response)
+        if self._closing:
+            response.headers["Connection"] = "close"
         if response.pieces is not None:
             return await _pieces(raw, response)
         headers = response.headers
@@ -176,6 +208,14 @@ class Front:
             # the rest of a body that nobody will read: closing is cheaper than draining it
             headers["Connection"] = "close"
         return web.Response(body=response.body, status=response.code, headers=headers)
+
+    async def _lasting(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+        """A stream: it has no end of its own that the server could wait for when it stops."""
+        self._streams.add(raw.protocol)
+        try:
+            return await (_stream if response.upgrade is None else _upgrade)(raw, response)
+        finally:
+            self._streams.discard(raw.protocol)
 
 
 def _request(raw: web.BaseRequest) -> Request:

@@ -13,6 +13,8 @@ Check = Callable[[], Awaitable[str]]
 """Empty where all is well, else why not."""
 
 PATHS = ("healthz", "livez", "readyz")
+SHUTDOWN = "shutdown"
+"""The check that only /readyz has: a server that stops is alive, and should be sent nothing more."""
 
 
 async def answer(request: Request, parts: list[str], checks: Mapping[str, Check]) -> Response | None:
@@ -21,7 +23,7 @@ async def answer(request: Request, parts: list[str], checks: Mapping[str, Check]
         return None
     excluded = set(request.all("exclude"))
     if len(parts) == 2:
-        check = checks.get(parts[1])
+        check = checks.get(parts[1]) if has(parts[0], parts[1]) else None
         if check is None:
             return None
         found = await check()
@@ -29,6 +31,8 @@ async def answer(request: Request, parts: list[str], checks: Mapping[str, Check]
     lines = []
     failed = False
     for name, check in checks.items():
+        if not has(parts[0], name):
+            continue
         if name in excluded:
             lines.append(f"[+]{name} excluded: ok\n")
             continue
@@ -40,6 +44,11 @@ async def answer(request: Request, parts: list[str], checks: Mapping[str, Check]
     if any(key == "verbose" for key, _ in request.query):
         return _text(200, "".join(lines) + f"{parts[0]} check passed\n")
     return _text(200, "ok")
+
+
+def has(path: str, check: str) -> bool:
+    """Whether one of PATHS looks at a check."""
+    return check != SHUTDOWN or path == "readyz"
 
 
 def _text(code: int, text: str) -> Response:

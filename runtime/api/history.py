@@ -15,12 +15,14 @@ ADDED, MODIFIED, DELETED = b"ADDED", b"MODIFIED", b"DELETED"
 @frozen
 class Limits:
     """How much is remembered: `least` changes whatever their age, more while they are younger than `age_s`, never more
-    than `most` or than `size` bytes of objects. (Upstream grows its window while it spans less than 75 s.)"""
+    than `most` or than `size` bytes of objects, old and new ones. Beyond `small` bytes age counts for the first
+    thousand, too. (Upstream grows its window while it spans less than 75 s.)"""
 
     least: int = 1_000
     most: int = 10_000
     age_s: float = 300.0
     size: int = 64 * 1024 * 1024
+    small: int = 8 * 1024 * 1024
 
 
 class Change:
@@ -34,6 +36,16 @@ class Change:
         self.previous = previous
         self.revision = stored.revision
         self.at = at
+
+
+_LARGE = 64 * 1024
+"""Bytes of an object that is not kept decoded once there is a newer one."""
+
+
+def _bytes(change: Change) -> int:
+    """What a change holds. The old object may be held by an earlier change as well, until that is forgotten: it is
+    counted twice then, rather than not at all."""
+    return len(change.stored.raw) + (len(change.previous.raw) if change.previous is not None else 0)
 
 
 def _revision(change: Change) -> int:
@@ -59,11 +71,19 @@ class History:
         """How much is remembered."""
         return self._limits
 
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that are held."""
+        return self._size
+
     def append(self, change: Change) -> None:
         """Adds the newest change."""
         self._changes.append(change)
-        self._size += len(change.stored.raw)
+        self._size += _bytes(change)
         self.end += 1
+        previous = change.previous
+        if previous is not None and len(previous.raw) > _LARGE:
+            previous.forget_decoded()
 
     def trim(self, now: float) -> None:
         """Forgets what is beyond the limits, in strides: cutting a list moves all that stays."""
@@ -71,12 +91,12 @@ class History:
         count, size, cut = len(changes), self._size, 0
         while cut < count:
             rest = count - cut
-            old = rest > limits.least and changes[cut].at + limits.age_s < now
+            old = (rest > limits.least or size > limits.small) and changes[cut].at + limits.age_s < now
             if not (old or rest > limits.most or (size > limits.size and rest > 1)):
                 break
-            size -= len(changes[cut].stored.raw)
+            size -= _bytes(changes[cut])
             cut += 1
-        if cut >= max(64, count // 8) or (cut and size < self._size // 2):
+        if cut >= max(64, count // 8) or (cut and self._size - size >= min(limits.size, limits.small) // 8):
             self.floor = changes[cut - 1].revision
             del changes[:cut]
             self._size = size

@@ -8,7 +8,7 @@ The layout is Kubernetes' own, so that a namespaced list is one range over its p
 from __future__ import annotations
 
 from dashpot.model.objects.resource import Resource
-from dashpot.runtime.api.stored import Stored, stamp
+from dashpot.runtime.api.stored import Stored, sound, stamp
 from dashpot.runtime.store.base import Entry
 
 METRICS_GROUP = "metrics.k8s.io"
@@ -46,6 +46,7 @@ class Keys:
     def written(self, key: str, value: bytes, revision: int, created: int) -> Stored:
         """What a write left as an object."""
         namespace, name = self.parts(key)
+        sound(key, value)
         return Stored(key, namespace, name, revision, created, stamp(key, value, revision))
 
 

@@ -6,11 +6,13 @@ of reuse is added to their life, at least a twentieth of it.
 
 from __future__ import annotations
 
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.clock import Clock
 from dashpot.runtime.store.base import Store
 
 REUSE_S = 60.0
 OBJECTS = 1000
+_COUNTS = tally("etcd_lease_object_counts").hist()
 
 
 class Leases:
@@ -32,6 +34,8 @@ class Leases:
             self._current[ttl_s] = (lease, until, count + 1)
             return lease
         reuse = min(max(ttl_s * 0.05, 1.0), REUSE_S)
+        if found is not None:
+            _COUNTS.observe(found[2])
         lease = await self._store.grant(ttl_s + reuse)
         self._current[ttl_s] = (lease, now + reuse, 1)
         return lease

@@ -131,6 +131,7 @@ def _from_cache(asked: Asked, storage: Storage, prefix: str, start: str, revisio
     snapshot = storage.cache.snapshot(revision)
     if snapshot is None:
         return None
+    storage.cache.readable(prefix)
     predicate = asked.selection.predicate
     name = asked.selection.name
     if name and (prefix != storage.keys.prefix or not storage.keys.namespaced):

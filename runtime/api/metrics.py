@@ -11,6 +11,7 @@ from dashpot.runtime.api.flow_turns import turn
 from dashpot.runtime.api.health import PATHS, Check
 from dashpot.runtime.api.metrics_admission import Admission
 from dashpot.runtime.api.metrics_cells import Registry
+from dashpot.runtime.api.metrics_clients import Clients
 from dashpot.runtime.api.metrics_requests import Gates, Requests
 from dashpot.runtime.api.metrics_table import rows
 
@@ -27,6 +28,7 @@ class Metrics:
         self.requests = Requests(self.registry, known)
         self.gates = Gates(self.registry)
         self.admission = Admission(self.registry)
+        self.clients = Clients()
         self.look: list[Callable[[], Awaitable[None] | None]] = []
         """Called before the page is written: each sets what it knows."""
         labels = (
@@ -67,10 +69,12 @@ class Metrics:
     def started(self, exchange: Exchange) -> None:
         """A watch or stream begins."""
         self.requests.started(exchange)
+        self.clients.started(exchange)
 
     def ended(self, exchange: Exchange, response: Response, seconds: float) -> None:
         """Counts one request."""
         self.requests.ended(exchange, response, seconds)
+        self.clients.ended(exchange, response)
 
     async def page(self) -> Response:
         """The text that Prometheus reads."""
@@ -86,4 +90,5 @@ class Metrics:
             if size >= _TURN:
                 size = 0
                 await turn()
+        pages += self.clients.pages()
         return Response(200, "".join(pages).encode(), CONTENT_TYPE_PLAIN_0_0_4)

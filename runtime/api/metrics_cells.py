@@ -28,6 +28,8 @@ class Row:
     since: str
     until: str
     help: str
+    zero: str = ""
+    """Why nothing ever counts in it; empty where something does."""
 
 
 class Cell:

@@ -14,8 +14,10 @@ from dashpot.runtime.api.addresses import Services
 from dashpot.runtime.api.auth.authn import Authenticator
 from dashpot.runtime.api.cache_figures import CacheFigures
 from dashpot.runtime.api.flow import FlowControl, Lane
+from dashpot.runtime.api.flow_levels import Level
 from dashpot.runtime.api.metrics_cells import Hist, Registry
 from dashpot.runtime.api.storage import Storage
+from dashpot.runtime.api.tally import show
 from dashpot.runtime.store.base import Store, StoreError, StoreStatus
 
 COUNT_EVERY_S = 60.0
@@ -121,6 +123,7 @@ class Scrape:
         self.set("apiserver_cache_list_fetched_objects_total", figures.looked_at, group, plural, "")
         self.set("apiserver_cache_list_returned_objects_total", figures.listed, group, plural)
         self.set("apiserver_init_events_total", figures.initial, group, plural)
+        self.set("etcd_bookmark_counts", figures.bookmarks, group, plural)
         self.set("apiserver_terminated_watchers_total", figures.slow, group, plural)
         self.set("apiserver_watch_cache_consistent_read_total", figures.consistent, group, plural, "true", "false")
         self.set("apiserver_watch_cache_consistent_read_total", figures.fell_back, group, plural, "false", "true")
@@ -152,6 +155,10 @@ class Scrape:
             running, waiting = inflight.look()
             self.set("apiserver_current_inflight_requests", running, kind)
             self.set("apiserver_current_inqueue_requests", waiting, kind)
+            for what in ("current_requests", "request_count_samples"):
+                name = f"apiserver_flowcontrol_read_vs_write_{what}"
+                self._sample(name, running / max(flow.pool.total, 1), "executing", kind)
+                self._sample(name, waiting / max(flow.pool.total, 1), "waiting", kind)
         prefix = "apiserver_flowcontrol_"
         limits = 0
         for level in flow.pool.levels.values():
@@ -168,11 +175,22 @@ class Scrape:
             level.most = wanted
             for demand in ("demand_seats_average", "demand_seats_smoothed"):
                 self.set(prefix + demand, wanted, name)
+            self._level(level, current, wanted)
             for clock in ("current_r", "dispatch_r", "latest_s"):
                 self.set(prefix + clock, level.clock, name)
         self.set(f"{prefix}seat_fair_frac", flow.pool.total / limits if limits else 0.0)
         for lane in flow.lanes.values():
             self._lane(lane)
+
+    def _level(self, level: Level, seats: int, wanted: int) -> None:
+        """How much of a priority level is in use."""
+        prefix, name = "apiserver_flowcontrol_", level.name
+        self._sample(f"{prefix}demand_seats", wanted / max(level.nominal, 1), name)
+        executing, waiting = level.used / max(seats, 1), level.waiting_seats / max(seats, 1)
+        self._sample(f"{prefix}priority_level_seat_utilization", executing, name, "executing")
+        for what in ("request_utilization", "request_count_samples"):
+            self._sample(f"{prefix}priority_level_{what}", executing, "executing", name)
+            self._sample(f"{prefix}priority_level_{what}", waiting, "waiting", name)
 
     def _lane(self, lane: Lane) -> None:
         prefix = "apiserver_flowcontrol_"
@@ -196,6 +214,10 @@ class Scrape:
         self._share(f"{prefix}request_execution_seconds", lane.watched, *labels, "watch")
         self._share(f"{prefix}request_queue_length_after_enqueue", lane.lengths, *labels)
         self._share(f"{prefix}work_estimated_seats", lane.estimated, *labels)
+
+    def _sample(self, name: str, value: float, *labels: str) -> None:
+        """One more value of what is looked at when the metrics are (upstream: each nanosecond)."""
+        self.registry[name].hist(*labels).observe(value)
 
     def _share(self, name: str, hist: Hist, *labels: str) -> None:
         """A histogram that somebody else keeps."""
@@ -221,6 +243,10 @@ class Scrape:
         for family in self._process.collect():
             for sample in family.samples:
                 self.set(sample.name, sample.value)
+
+    def whole(self) -> None:
+        """What the process counted where no server was at hand."""
+        show(self.registry)
 
     def older(self) -> None:
         """Names that are gone upstream, from those that are there."""

@@ -2,7 +2,8 @@
 
 Names, types, labels and buckets are those of release 1.34 (Kubernetes Metrics Reference), and of the last release that
 had a name which is gone since. A release that is left out was not recorded. What belongs to a part that this server
-does not have (encryption at rest, egress selection, aggregation) is not in the table.
+does not have (encryption at rest, egress selection, aggregation) is not in the table. `zero` says of a name that is
+there for the sake of dashboards alone why nothing ever counts in it; its help says so, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class _Metric(msgspec.Struct):
     buckets: str = ""
     since: str = ""
     until: str = ""
+    zero: str = ""
 
 
 class _Table(msgspec.Struct):
@@ -34,6 +36,15 @@ def rows() -> list[Row]:
     data = files("dashpot.runtime.api").joinpath("metrics.json").read_bytes()
     table = msgspec.json.decode(data, type=_Table)
     return [
-        Row(one.name, one.type, one.labels, table.buckets.get(one.buckets, ()), one.since, one.until, one.help)
+        Row(
+            one.name,
+            one.type,
+            one.labels,
+            table.buckets.get(one.buckets, ()),
+            one.since,
+            one.until,
+            f"{one.help} Always 0: {one.zero}." if one.zero else one.help,
+            one.zero,
+        )
         for one in table.metrics
     ]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dashpot.model.objects.status import StatusError, bad_request
+from dashpot.runtime.api.protobuf_bound import bounded
 from dashpot.runtime.api.protobuf_rules import DROPPED_ZERO, INLINED, KEPT_ZERO, MEANT_EMPTY, META, RENAMED
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def decode(body: bytes) -> Object:
             raise StatusError(
                 "UnsupportedMediaType", f"no protobuf form of {kind} in {api_version} is known: send JSON"
             )
+        if len(envelope.raw) > 2 * MESSAGES:
+            bounded(envelope.raw, _pool().FindMessageTypeByName(name), MESSAGES)
         message = _message(name).FromString(envelope.raw)
         _left[0] = MESSAGES
         return {"kind": kind, "apiVersion": api_version, **_converter(name)(message)}

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import msgspec
 from attrs import define, field
 
-from dashpot.model.objects.status import StatusError
-from dashpot.runtime.api import route
+from dashpot.model.objects.status import StatusError, bad_request
+from dashpot.runtime.api import goduration, route
 from dashpot.runtime.api.exchange import PANIC, Exchange, Gate, Request, Response
 from dashpot.runtime.clock import Clock
 
@@ -161,16 +161,16 @@ def _quoted(text: str) -> str:
 
 
 def _limit(request: Request) -> float:
-    """`timeout=30s` shortens the time that a request may take."""
+    """`timeout=30s` shortens the time that a request may take; 0s, or more than the server's own, leaves it; what is no
+    duration is a StatusError 400 (upstream: endpoints/filters/request_deadline.go)."""
     asked = request.get("timeout")
     if not asked:
         return TIMEOUT_S
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-    for unit, factor in units.items():
-        number = asked.removesuffix(unit)
-        if asked.endswith(unit) and number.replace(".", "", 1).isdigit():
-            return min(max(float(number) * factor, 0.001), TIMEOUT_S) or TIMEOUT_S
-    return TIMEOUT_S
+    try:
+        seconds = goduration.seconds(asked)
+    except ValueError as error:
+        raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
+    return seconds if 0 < seconds < TIMEOUT_S else TIMEOUT_S
 
 
 def failure(error: StatusError) -> Response:

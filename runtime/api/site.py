@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -13,7 +13,9 @@ from dashpot.model.objects.convert import convert
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
 from dashpot.runtime.api.admit.chain import Chain
+from dashpot.runtime.api.auth.attributes import AuthzAttributes, Decision
 from dashpot.runtime.api.catalog import Catalog
+from dashpot.runtime.api.exchange import Exchange, Response
 from dashpot.runtime.api.internal import Internal
 from dashpot.runtime.api.kind import Kind
 from dashpot.runtime.api.storage import Storage
@@ -58,6 +60,10 @@ class Endpoint:
         return {**obj, "apiVersion": api_version}
 
 
+async def _deny(_: AuthzAttributes) -> Decision:
+    return Decision(False, "nobody decides")
+
+
 @define(eq=False)
 class Site:
     """The server as its verbs see it."""
@@ -72,6 +78,10 @@ class Site:
     """By group and plural of what is stored."""
     hooks: Mapping[tuple[str, str], Hook] = field(factory=dict)
     """By group and plural."""
+    extensions: dict[str, Callable[[Exchange], Awaitable[Response]]] = field(factory=dict)
+    """Groups that somebody else in this process answers, as an aggregated server would."""
+    authorize: Callable[[AuthzAttributes], Awaitable[Decision]] = _deny
+    """What a verb asks beyond the gate: a right that goes with an option."""
     chance: random.Random = field(factory=random.SystemRandom)
     _endpoints: dict[tuple[str, str, str], Endpoint] = field(factory=dict)
     _generation: int = -1

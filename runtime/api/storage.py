@@ -14,7 +14,7 @@ from dashpot.runtime.api.failing import failure
 from dashpot.runtime.api.faults import Faults
 from dashpot.runtime.api.keys import Keys, storable
 from dashpot.runtime.api.leasing import Leases
-from dashpot.runtime.api.stored import Stored, encode, stamp
+from dashpot.runtime.api.stored import UNREADABLE, Stored, damaged, encode, stamp
 from dashpot.runtime.clock import Clock, SystemClock
 from dashpot.runtime.store.base import Delete, Entry, NoLease, Put, Store, StoreError, Written
 
@@ -67,6 +67,8 @@ class Storage:
         key = self.keys.key(namespace, name)
         if version and (number := version_number(version)) >= 0 and await self.cache.not_older(number):
             found = self.cache.peek(key)
+            if key in self.cache.damaged:
+                raise damaged(key)
             if self.faults is not None:
                 found = await self._stale(key, found, user_agent, user)
         else:
@@ -147,6 +149,28 @@ class Storage:
             raise not_found(self._subject, name) if written.current is None else conflict(self._subject, name)
         self.cache.wrote(written.revision)
         return self.keys.stored(written.previous).deleted_at(written.revision)
+
+    async def remove_unreadable(self, namespace: str, name: str, *, dry_run: bool = False) -> bool:
+        """Removes a value that cannot be read, and nothing else is asked about it; False if it can be read.
+
+        StatusError 404 if there is none, 409 if it was written meanwhile.
+        """
+        key = self._key(namespace, name)
+        try:
+            entry = await self.store.get(key)
+            if entry is None:
+                raise not_found(self._subject, name)
+            try:
+                self.keys.stored(entry)
+                return False
+            except StatusError as error:
+                if error.reason != UNREADABLE:
+                    raise
+            if not dry_run and not (await self.store.delete(Delete(key, entry.modified))).ok:
+                raise conflict(self._subject, name)
+        except StoreError as error:
+            raise failure(error) from None
+        return True
 
     def _key(self, namespace: str, name: str) -> str:
         if not storable(namespace, name):

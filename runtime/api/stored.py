@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from dashpot.model.objects.status import StatusError, internal
+from dashpot.model.objects.status import CAUSES, StatusError
 
 Object = dict[str, Any]
 
 _START = b'{"apiVersion":"'
 _METADATA = b'"metadata":{'
 _VERSION = b'"resourceVersion":"'
+_NAMED = 5
+"""Keys that a message names; its causes name more."""
 _HEAD_LIMIT = 1024
 """Bytes: apiVersion and kind are short names, so metadata begins before."""
 
@@ -57,9 +59,17 @@ def encode(obj: Object, api_version: str, kind: str) -> bytes:
     return _ENCODER.encode(whole)
 
 
-def damaged(key: str) -> StatusError:
-    """500 for a value that is no object as this server stores them."""
-    return internal(f"unable to decode the value stored at {key}")
+UNREADABLE = "StorageReadError"
+"""The reason of upstream's Status for objects that lie in the store and cannot be read (KEP-3926)."""
+
+
+def damaged(*keys: str) -> StatusError:
+    """500 for values that are no objects as this server stores them: names them, and the way out."""
+    told = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+    why = "unable to decode the value stored at "
+    cure = "remove it from the store, or delete it with ignoreStoreReadErrorWithClusterBreakingPotential=true"
+    causes = [{"reason": "UnexpectedServerResponse", "message": why + key, "field": key} for key in keys[:CAUSES]]
+    return StatusError(UNREADABLE, f"{why}{told}: {cure}", details={"causes": causes}, code=500)
 
 
 def stamp(key: str, value: bytes, revision: int) -> bytes:
@@ -69,6 +79,14 @@ def stamp(key: str, value: bytes, revision: int) -> bytes:
         raise damaged(key)
     comma = b'"' if value[at : at + 1] == b"}" else b'",'
     return b"".join((value[:at], _VERSION, b"%d" % revision, comma, value[at:]))
+
+
+def sound(key: str, value: bytes) -> None:
+    """Makes sure that a value, which somebody else may have written, is JSON with metadata; StatusError 500."""
+    try:
+        _PARTS.decode(value)
+    except msgspec.MsgspecError:
+        raise damaged(key) from None
 
 
 class Stored:
@@ -121,6 +139,10 @@ class Stored:
         found = self.object
         self._object = kept
         return found
+
+    def forget_decoded(self) -> None:
+        """Lets go of the decoded object; whoever asks for it again has it decoded again."""
+        self._object = None
 
     @property
     def labels(self) -> dict[str, str]:

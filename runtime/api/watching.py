@@ -204,6 +204,7 @@ class Stream:
             snapshot = cache.snapshot() if known else None
             if snapshot is None:
                 return await self._from_store(streaming and asked.bookmarks)
+            cache.readable(self._prefix)
             found = snapshot.all(self._prefix, asked.selection.predicate)
             return _Begin(history.end, found, streaming and asked.bookmarks, 0)
         if number == 0:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import datetime
 import ipaddress
 import ssl
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.api.views import DictView
 
 from dashpot.model.objects.registry import builtin
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
-from dashpot.runtime.api.admit.base import CREATE, Attributes
+from dashpot.runtime.api.admit.base import CREATE, Attributes, Plugin
+from dashpot.runtime.api.admit.chain import Chain
 from dashpot.runtime.api.exchange import Exchange, Info, Request, User
 
 Object = dict[str, Any]
@@ -37,6 +40,7 @@ def resource(group: str, plural: str, version: str = "v1") -> Resource:
 
 
 PODS, CONFIGMAPS = resource("", "pods"), resource("", "configmaps")
+NAMESPACES, CLAIMS = resource("", "namespaces"), resource("", "persistentvolumeclaims")
 
 
 class FakeClock:
@@ -47,12 +51,11 @@ class FakeClock:
         return NOW
 
 
-class FakeView:
-    """A view over what tests put in; `hidden` objects are seen by `fresh` alone."""
+class FakeView(DictView):
+    """A view with the namespace `n`; `hidden` objects are seen by `fresh` alone."""
 
     def __init__(self, *objects: Object) -> None:
-        self.objects: dict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
-        self.versions: dict[tuple[str, str], int] = defaultdict(int)
+        super().__init__()
         self.hidden: dict[tuple[str, str, str, str], Object] = {}
         self.put("", "namespaces", named("n", labels={"kubernetes.io/metadata.name": "n"}))
         for one in objects:
@@ -64,21 +67,6 @@ class FakeView:
         self.versions[group, plural] += 1
         metadata.setdefault("resourceVersion", str(self.versions[group, plural]))
         self.objects[group, plural][metadata.get("namespace", ""), metadata["name"]] = one
-
-    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        """One object."""
-        return self.objects[group, plural].get((namespace, name))
-
-    def list(self, group: str, plural: str, namespace: str | None = None) -> Iterable[Object]:
-        """All objects of a kind."""
-        return [one for (ns, _), one in self.objects[group, plural].items() if namespace in (None, ns)]
-
-    def version(self, group: str, plural: str) -> int:
-        """How often a kind changed."""
-        return self.versions[group, plural]
-
-    async def synced(self, group: str, plural: str) -> None:
-        """Plain dictionaries are never behind."""
 
     async def fresh(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
         """One object, hidden or not."""
@@ -269,3 +257,27 @@ def patch(*operations: Object) -> Object:
     """A response that changes the object."""
     encoded = base64.b64encode(msgspec.json.encode(list(operations))).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def admit(plugin: Plugin, attributes: Attributes) -> Object:
+    """The object after the plugin."""
+
+    async def main() -> None:
+        chain = Chain([plugin])
+        await chain.mutate(attributes)
+        await chain.validate(attributes)
+
+    asyncio.run(main())
+    return attributes.object or {}
+
+
+def refusal(plugin: Plugin, attributes: Attributes) -> tuple[int, str]:
+    """Code and message of the refusal."""
+    with pytest.raises(StatusError) as caught:
+        admit(plugin, attributes)
+    return caught.value.code, caught.value.message
+
+
+def of(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
+    """An object of a kind."""
+    return {"apiVersion": api_version, "kind": kind, **named(name, namespace), **rest}

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from aiohttp import web
+from tests.api.views import DictView
 
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
@@ -47,41 +48,33 @@ class HandClock:
         return self.time
 
 
-class MemoryView:
-    """A View over a dictionary. `late` holds objects that only `fresh` sees: the cache is behind the store."""
+class MemoryView(DictView):
+    """`late` holds objects that only `fresh` sees: the cache is behind the store."""
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
-        self.objects: dict[tuple[str, str], dict[tuple[str, str], Object]] = {}
-        self.versions: dict[tuple[str, str], int] = {}
+        super().__init__()
         self.revision = 0
         self.late: list[Object] = []
         for one in objects:
             self.put(one)
 
     def put(self, one: Object) -> None:
+        """Adds or replaces."""
         kind = PLURALS[one["kind"]]
         meta = one["metadata"]
         self.revision += 1
         self.versions[kind] = self.revision
-        self.objects.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = one
+        self.objects[kind][meta.get("namespace", ""), meta["name"]] = one
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Takes out."""
         key = PLURALS[kind]
         self.revision += 1
         self.versions[key] = self.revision
         del self.objects[key][namespace, name]
 
-    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        return self.objects.get((group, plural), {}).get((namespace, name))
-
-    def list(self, group: str, plural: str, namespace: str | None = None) -> Iterable[Object]:
-        found = self.objects.get((group, plural), {})
-        return [one for (home, _), one in found.items() if namespace is None or home == namespace]
-
-    def version(self, group: str, plural: str) -> int:
-        return self.versions.get((group, plural), 0)
-
     async def fresh(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        """One object; the view has caught up."""
         late, self.late = self.late, []
         for one in late:
             self.put(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashpot.runtime.api.crd import controller
+from dashpot.model.objects import defaults
 from dashpot.runtime.api.crd.custom import CustomType
 from dashpot.runtime.api.crd.structural import validate_definition, validate_definition_update
 
@@ -31,7 +31,7 @@ def definition(schema: Object | None = None, **version: Any) -> Object:
             ],
         },
     }
-    controller.defaults(made)
+    defaults.definition(made)
     return made
 
 

@@ -10,43 +10,17 @@ from tests.api.admit_kit import (
     FakeClock,
     FakeView,
     Object,
+    admit,
     named,
+    of,
     pod,
-    resource,
+    refusal,
     write,
 )
 
-from dashpot.model.objects.status import StatusError
 from dashpot.runtime.api.admit.account import ServiceAccount
-from dashpot.runtime.api.admit.base import UPDATE, Attributes, Plugin
+from dashpot.runtime.api.admit.base import UPDATE
 from dashpot.runtime.api.admit.chain import Chain
-
-NAMESPACES = resource("", "namespaces")
-CLAIMS = resource("", "persistentvolumeclaims")
-
-
-def admit(plugin: Plugin, attributes: Attributes) -> Object:
-    """The object after the plugin."""
-
-    async def main() -> None:
-        chain = Chain([plugin])
-        await chain.mutate(attributes)
-        await chain.validate(attributes)
-
-    asyncio.run(main())
-    return attributes.object or {}
-
-
-def refusal(plugin: Plugin, attributes: Attributes) -> tuple[int, str]:
-    """Code and message of the refusal."""
-    with pytest.raises(StatusError) as caught:
-        admit(plugin, attributes)
-    return caught.value.code, caught.value.message
-
-
-def of(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
-    return {"apiVersion": api_version, "kind": kind, **named(name, namespace), **rest}
-
 
 # --- ServiceAccount
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from tests.api.admit_kit import (
+    CLAIMS,
     CONFIGMAPS,
+    NAMESPACES,
     FakeView,
     Object,
+    admit,
     configmap,
     named,
+    of,
     pod,
+    refusal,
     resource,
     write,
 )
 
 from dashpot.model.objects.status import StatusError
-from dashpot.runtime.api.admit.base import DELETE, UPDATE, Attributes, Plugin
-from dashpot.runtime.api.admit.chain import Chain
+from dashpot.runtime.api.admit.base import DELETE, UPDATE
 from dashpot.runtime.api.admit.classes import DefaultIngressClass, DefaultStorageClass
 from dashpot.runtime.api.admit.limits import LimitRanger
 from dashpot.runtime.api.admit.namespaces import NamespaceLifecycle
@@ -28,33 +31,6 @@ from dashpot.runtime.api.admit.priority import Priority
 from dashpot.runtime.api.admit.runtimeclass import RuntimeClass
 from dashpot.runtime.api.admit.storage import PersistentVolumeClaimResize, StorageObjectInUseProtection
 from dashpot.runtime.api.admit.tolerations import DefaultTolerationSeconds
-
-NAMESPACES = resource("", "namespaces")
-CLAIMS = resource("", "persistentvolumeclaims")
-
-
-def admit(plugin: Plugin, attributes: Attributes) -> Object:
-    """The object after the plugin."""
-
-    async def main() -> None:
-        chain = Chain([plugin])
-        await chain.mutate(attributes)
-        await chain.validate(attributes)
-
-    asyncio.run(main())
-    return attributes.object or {}
-
-
-def refusal(plugin: Plugin, attributes: Attributes) -> tuple[int, str]:
-    """Code and message of the refusal."""
-    with pytest.raises(StatusError) as caught:
-        admit(plugin, attributes)
-    return caught.value.code, caught.value.message
-
-
-def of(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
-    return {"apiVersion": api_version, "kind": kind, **named(name, namespace), **rest}
-
 
 # --- NamespaceLifecycle
 

@@ -10,10 +10,7 @@ from tests.api.admit_kit import (
     FakeClock,
     FakeInternal,
     FakeView,
-    Object,
-    named,
     pod,
-    resource,
     write,
 )
 
@@ -23,33 +20,6 @@ from dashpot.runtime.api.admit.chain import Chain
 from dashpot.runtime.api.admit.standard import Options, standard
 from dashpot.runtime.api.admit.tolerations import DefaultTolerationSeconds
 from dashpot.runtime.api.catalog import Catalog
-
-NAMESPACES = resource("", "namespaces")
-CLAIMS = resource("", "persistentvolumeclaims")
-
-
-def admit(plugin: Plugin, attributes: Attributes) -> Object:
-    """The object after the plugin."""
-
-    async def main() -> None:
-        chain = Chain([plugin])
-        await chain.mutate(attributes)
-        await chain.validate(attributes)
-
-    asyncio.run(main())
-    return attributes.object or {}
-
-
-def refusal(plugin: Plugin, attributes: Attributes) -> tuple[int, str]:
-    """Code and message of the refusal."""
-    with pytest.raises(StatusError) as caught:
-        admit(plugin, attributes)
-    return caught.value.code, caught.value.message
-
-
-def of(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
-    return {"apiVersion": api_version, "kind": kind, **named(name, namespace), **rest}
-
 
 # --- Chain
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 from tests.api.admit_kit import (
@@ -31,11 +30,6 @@ from dashpot.runtime.api.admit.mutating import MutatingAdmissionWebhook
 from dashpot.runtime.api.admit.scene import scene_of
 from dashpot.runtime.api.admit.versions import ServedVersions
 from dashpot.runtime.api.catalog import Catalog
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(Path(tmp_path_factory.mktemp("pki")))
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,6 @@ from dashpot.model.objects.status import StatusError
 from dashpot.runtime.api.admit.base import DELETE, UPDATE, Attributes, Plugin
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(Path(tmp_path_factory.mktemp("pki")))
-
-
 def test_review_tells_the_whole_write(authority: Authority) -> None:
     seen: list[Object] = []
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from tests.api.shelf import listed, names, shelf, thing, watched
 
 from dashpot.model.objects.status import StatusError
+from dashpot.runtime.api.catalog import Catalog
 from dashpot.runtime.api.faults import Faults, FaultsError, Rule, Who
 from dashpot.runtime.api.faults_rules import BETWEEN, DELAY, DISCONNECT, DROP, READ, STALE, WITHIN
 from dashpot.runtime.api.storage import Storage
+from dashpot.runtime.loop import run_virtual
 
 
 async def fill(storage: Storage, count: int) -> list[int]:
@@ -162,12 +165,118 @@ def test_a_file_of_rules() -> None:
         ("rules: [{reorder: all}]", "rules[0].reorder: 'all' is neither between nor within"),
         ("rules: [{drop: true, times: -1}]", "rules[0].times: -1 is no whole number"),
         ("rules: [{drop: true, resource: 7}]", "rules[0].resource: 7 is no text"),
+        ("rules: [{drop: true, userAgent: ''}]", "rules[0].userAgent: is empty and fits nothing"),
+        ("rules: [{drop: true, window: 2}]", "rules[0].window: belongs to `reorder: between`"),
+        ("rules:\n- delay: 1\n  delay: 2", "line 3: the key 'delay' stands here twice"),
+        ("seed: 1\nseed: 2", "line 2: the key 'seed' stands here twice"),
+        (
+            "rules: [{drop: true, resource: deployments}]",
+            "rules[0].resource: 'deployments' is no resource that is stored: write deployments.apps",
+        ),
+        (
+            "rules: [{drop: true}, {drop: true, resource: pod}]",
+            "rules[1].resource: 'pod' is no resource that is stored",
+        ),
+        ("rules: [{drop: true, resource: podz}]", "write pods"),
+        ("rules: [{drop: true, resource: 'widget?'}]", "'widget?' is no resource"),
+        ("rules: [{drop: true, resource: events.events.k8s.io}]", "write events"),
     ],
 )
 def test_a_wrong_file_is_told_where_it_is_wrong(text: str, told: str) -> None:
     with pytest.raises(FaultsError) as refused:
-        Faults.parse(text)
+        Faults.parse(text, Catalog())
     assert told in str(refused.value)
+
+
+def test_resources_that_may_be_defined_later_can_be_named() -> None:
+    for name in ("widgets.example.com", "*.example.com", "widg*", "pod?", "nodes.metrics.k8s.io"):
+        assert Faults.parse(f"rules: [{{drop: true, resource: '{name}'}}]", Catalog()).rules[0].who.resource == name
+
+
+def test_a_pattern_may_name_the_program_alone() -> None:
+    agent = "kubectl/v1.34.0 (linux/amd64) kubernetes/abc"
+    for pattern, fits in (("kubectl", True), ("kube*", True), (agent, True), ("kube", False), ("v1.34.0", False)):
+        assert Who(user_agent=pattern).matches("pods", agent, "u") == fits
+
+
+def test_delays_do_not_add_up() -> None:
+    """Fifty events of one moment, each a second late, are all there after that second, in order; so is one that comes
+    while they wait. On a virtual clock."""
+
+    async def main() -> tuple[list[tuple[str, float]], float]:
+        loop = asyncio.get_running_loop()
+        tap = Faults([Rule(DELAY, low=1.0, high=1.0), Rule(DELAY, Who("slow"), low=5.0, high=5.0)]).tap("p", "a", "u")
+
+        async def source() -> AsyncGenerator[bytes]:
+            yield b"".join(b"%d\n" % index for index in range(50))
+            await asyncio.sleep(0.5)
+            yield b"50\n"
+
+        begin = loop.time()
+        got = [(line.decode().strip(), loop.time() - begin) async for line in tap.through(source())]
+        return got, loop.time() - begin
+
+    got, took = run_virtual(main())
+    assert [name for name, _ in got] == [str(index) for index in range(51)]
+    assert {round(at, 3) for _, at in got[:50]} == {1.0}
+    assert round(got[50][1], 3) == round(took, 3) == 1.5
+
+
+def test_a_short_delay_does_not_overtake_a_long_one() -> None:
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        rules = [Rule(DELAY, low=2.0, high=2.0, times=1), Rule(DELAY, low=0.5, high=0.5)]
+        tap = Faults(rules).tap("p", "a", "u")
+
+        async def source() -> AsyncGenerator[bytes]:
+            yield b"0\n1\n"
+            await asyncio.sleep(3)
+            yield b"2\n"
+
+        begin = loop.time()
+        return [round(loop.time() - begin, 3) async for _ in tap.through(source())]
+
+    assert run_virtual(main()) == [2.5, 2.5, 3.5]
+
+
+def test_a_client_that_goes_away_ends_the_source_of_late_events() -> None:
+    ended: list[str] = []
+
+    async def main() -> None:
+        faults = Faults([Rule(DELAY, low=1.0, high=1.0)])
+        tap = faults.tap("p", "a", "u")
+
+        async def source() -> AsyncGenerator[bytes]:
+            try:
+                while True:
+                    yield b"x\n"
+                    await asyncio.sleep(0.1)
+            finally:
+                ended.append("source")
+
+        events = tap.through(source())
+        assert await anext(events) == b"x\n"
+        await events.aclose()  # type: ignore[attr-defined]
+        assert not faults.taps
+
+    run_virtual(main())
+    assert ended == ["source"]
+
+
+def test_a_mistake_in_the_source_of_late_events_is_not_swallowed() -> None:
+    async def main() -> None:
+        tap = Faults([Rule(DELAY, low=1.0, high=1.0)]).tap("p", "a", "u")
+
+        async def source() -> AsyncGenerator[bytes]:
+            yield b"x\n"
+            raise RuntimeError("lost")
+
+        events = tap.through(source())
+        assert await anext(events) == b"x\n"
+        with pytest.raises(RuntimeError, match="lost"):
+            await anext(events)
+
+    run_virtual(main())
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import pytest
+from tests.api.views import DictView
 
 from dashpot.model.objects.status import StatusError
 from dashpot.runtime.api import flow_bootstrap, flow_status, route
@@ -37,22 +37,6 @@ def account(namespace: str, name: str) -> User:
 
 NODE = user("system:node:n1", "system:nodes")
 BOB = user("bob")
-
-
-class NoObjects:
-    """A view without any object: a server in its first moment."""
-
-    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        return None
-
-    def list(self, group: str, plural: str, namespace: str | None = None) -> Iterable[Object]:
-        return ()
-
-    def version(self, group: str, plural: str) -> int:
-        return 0
-
-    async def fresh(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        return None
 
 
 async def _no_body() -> bytes:
@@ -104,13 +88,13 @@ TABLE = [
 @pytest.mark.parametrize(("who", "line", "schema"), TABLE)
 def test_requests_belong_to_upstreams_schemas(who: User, line: str, schema: str) -> None:
     """Of the objects of release 1.34: the first that matches, by precedence."""
-    flow = FlowControl(NoObjects())
+    flow = FlowControl(DictView())
     found = exchange(line, who)
     assert flow.find(found.info, found.user).lane.schema == schema
 
 
 def test_flows_are_told_apart_by_user_or_namespace() -> None:
-    flow = FlowControl(NoObjects())
+    flow = FlowControl(DictView())
 
     def key(line: str, who: User) -> str:
         found = exchange(line, who)
@@ -290,7 +274,7 @@ def test_a_watch_gives_its_seats_back_when_it_has_begun() -> None:
 
 def test_streams_take_no_seats() -> None:
     async def main() -> None:
-        flow = FlowControl(NoObjects())
+        flow = FlowControl(DictView())
         for path in ("log", "exec", "attach", "portforward"):
             found = exchange(f"GET /api/v1/namespaces/n/pods/p/{path}", BOB)
             await flow.gate(found)
@@ -320,7 +304,7 @@ COSTS = [
 @pytest.mark.parametrize(("line", "objects", "seats"), COSTS)
 def test_lists_cost_seats_by_the_objects_they_look_at(line: str, objects: int, seats: int) -> None:
     async def main() -> None:
-        flow = FlowControl(NoObjects(), lambda group, plural: objects)
+        flow = FlowControl(DictView(), lambda group, plural: objects)
         found = exchange(line, BOB)
         await flow.gate(found)
         assert flow.pool.levels["global-default"].used == seats
@@ -333,7 +317,7 @@ def test_lists_cost_seats_by_the_objects_they_look_at(line: str, objects: int, s
 
 def test_who_waits_too_long_is_refused() -> None:
     async def main() -> None:
-        flow = FlowControl(NoObjects(), seats=1, patience_s=0.0)
+        flow = FlowControl(DictView(), seats=1, patience_s=0.0)
         running = [exchange("GET /api/v1/pods", BOB) for _ in range(flow.pool.levels["global-default"].nominal)]
         for one in running:
             await flow.gate(one)
@@ -409,7 +393,7 @@ def test_a_watch_that_nobody_reads_gives_its_seats_back() -> None:
 
 def test_a_seat_costs_less_than_10_microseconds() -> None:
     """CPU of the gate and of giving the seat back, the best of many rounds: the machine has other work."""
-    flow = FlowControl(NoObjects())
+    flow = FlowControl(DictView())
     one = exchange("POST /api/v1/namespaces/n/pods", BOB)
     rounds = []
     for _ in range(40):

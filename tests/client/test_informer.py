@@ -269,7 +269,7 @@ def test_a_server_without_streaming_lists_is_listed() -> None:
 
 def test_reordered_events_are_recorded() -> None:
     async def main(server: ApiServer, client: Client) -> None:
-        server.storages.faults = Faults.parse("rules: [{resource: configmaps, reorder: within, window: 5}]")
+        server.storages.faults = Faults.parse("rules: [{resource: configmaps, reorder: within}]")
         informer = Informer(client, "configmaps")
         informer.start()
         await informer.synced()

@@ -6,11 +6,13 @@ Sources: k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions and pkg/a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 from attrs import evolve, frozen
 
 from dashpot.runtime.api.admit.base import Object
+from dashpot.runtime.api.tally import tally
 
 VARIABLES: Mapping[str, str] = {
     "object": "dyn",
@@ -37,6 +39,15 @@ class Scene:
     def with_values(self, **values: Any) -> Scene:
         """The same write with other values."""
         return evolve(self, bindings={**self.bindings, **values})
+
+
+_EVALUATED = tally("apiserver_cel_evaluation_duration_seconds").hist()
+_ERRORS, _TIMES, _EXCLUSIONS = (
+    tally(f"apiserver_admission_match_condition_{what}")
+    for what in ("evaluation_errors_total", "evaluation_seconds", "exclusions_total")
+)
+About = tuple[str, str, str, str]
+"""Whose conditions: name, `webhook` or `policy`, `admit` or `validate`, operation."""
 
 
 class ConditionError(Exception):
@@ -68,10 +79,13 @@ class Expression:
 
         if self._program is None:
             raise ConditionError(self._error)
+        began = perf_counter()
         try:
             return self._program.evaluate(scene.bindings)
         except cel.CelError as error:
             raise ConditionError(f"expression '{self.text}' resulted in error: {error}") from error
+        finally:
+            _EVALUATED.observe(perf_counter() - began)
 
 
 class Conditions:
@@ -85,8 +99,22 @@ class Conditions:
         """The conditions of a list; None where there are none."""
         return Conditions(sources) if sources else None
 
-    def hold(self, scene: Scene, *, fail_open: bool) -> bool:
-        """Whether all are true. If none is false but one fails: no, or ConditionError unless `fail_open`."""
+    def hold(self, scene: Scene, about: About, *, fail_open: bool) -> bool:
+        """Whether all are true. If none is false but one fails: no, or ConditionError unless `fail_open`. `about` is
+        how the metrics name them."""
+        began = perf_counter()
+        try:
+            found = self._hold(scene, fail_open=fail_open)
+        except ConditionError:
+            _ERRORS.cell(*about).value += 1
+            raise
+        finally:
+            _TIMES.hist(*about).observe(perf_counter() - began)
+        if not found:
+            _EXCLUSIONS.cell(*about).value += 1
+        return found
+
+    def _hold(self, scene: Scene, *, fail_open: bool) -> bool:
         errors: list[str] = []
         for expression in self._expressions:
             try:

@@ -81,7 +81,7 @@ class Invoker:
     ) -> Verdict | None:
         """The answer; None where it is not asked, or did not answer and need not; StatusError where it must."""
         request = request_of(attributes, target, new, old)
-        if not await self._conditions_hold(hook, attributes, request, new, old):
+        if not await self._conditions_hold(hook, attributes, kind, request, new, old):
             return None
         if attributes.dry_run:
             hook.check_dry_run()
@@ -100,7 +100,7 @@ class Invoker:
         return verdict
 
     async def _conditions_hold(
-        self, hook: Hook, attributes: Attributes, request: Object, new: Object | None, old: Object | None
+        self, hook: Hook, attributes: Attributes, kind: str, request: Object, new: Object | None, old: Object | None
     ) -> bool:
         if hook.conditions is None:
             return True
@@ -108,7 +108,8 @@ class Invoker:
         if isinstance(scene, Awaitable):
             scene = await scene
         try:
-            return hook.conditions.hold(scene.showing(new, old), fail_open=hook.fail_open)
+            about = (hook.name, "webhook", kind, attributes.operation)
+            return hook.conditions.hold(scene.showing(new, old), about, fail_open=hook.fail_open)
         except ConditionError as error:
             raise refuse(attributes, str(error)) from error
 

@@ -13,6 +13,7 @@ from dashpot.model.objects.status import invalid
 from dashpot.runtime.api.admit.base import CREATE, UPDATE, Attributes, Object, Plugin
 from dashpot.runtime.api.admit.podsecurity_policy import PREFIX, Level, findings, policy_of, told
 from dashpot.runtime.api.admit.refusal import refuse
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.view import View
 
 NAMESPACE_PODS_MAX = 3000
@@ -33,6 +34,9 @@ SECURITY_ANNOTATIONS = (
     "seccomp.security.alpha.kubernetes.io/pod",
     "container.seccomp.security.alpha.kubernetes.io/",
 )
+
+_EVALUATIONS = tally("pod_security_evaluations_total")
+_ERRORS = tally("pod_security_errors_total")
 
 
 class PodSecurity(Plugin):
@@ -78,17 +82,26 @@ class PodSecurity(Plugin):
         annotations = attributes.exchange.annotations
         if enforced:
             annotations[f"{PREFIX}enforce-policy"] = str(policy.enforce)
+        kind = "pod" if enforced else "controller"
+        about = (attributes.operation.lower(), kind, attributes.subresource)
         if policy.errors:
+            _ERRORS.cell("false", *about).value += 1
             annotations[f"{PREFIX}error"] = f"Failed to parse policy: {', '.join(map(str, policy.errors))}"
         if policy.full:
+            if enforced:
+                _count(policy.enforce, "enforce", "allow", about)
             return
         metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
         broken = {level: findings(level, metadata, spec) for level in {policy.enforce, policy.audit, policy.warn}}
+        if enforced:
+            _count(policy.enforce, "enforce", "deny" if broken[policy.enforce] else "allow", about)
         if broken[policy.audit]:
+            _count(policy.audit, "audit", "deny", about)
             annotations[f"{PREFIX}audit-violations"] = f"would violate {told(policy.audit, broken[policy.audit])}"
         if enforced and broken[policy.enforce]:
             raise refuse(attributes, f"violates {told(policy.enforce, broken[policy.enforce])}")
         if broken[policy.warn]:
+            _count(policy.warn, "warn", "deny", about)
             attributes.exchange.warn(f"would violate {told(policy.warn, broken[policy.warn])}")
 
     def _validate_namespace(self, attributes: Attributes) -> None:
@@ -128,6 +141,12 @@ class PodSecurity(Plugin):
             others = counts[reasons] - 1
             more = f" (and {others} other pod{'s' if others > 1 else ''})" if others else ""
             attributes.exchange.warn(f"{name}{more}: {reasons}")
+
+
+def _count(level: Level, mode: str, decision: str, about: tuple[str, str, str]) -> None:
+    """Source: k8s.io/pod-security-admission metrics: what is let through is counted for `enforce` alone."""
+    version = str(level).partition(":")[2]
+    _EVALUATIONS.cell(decision, mode, level.name, version, *about).value += 1
 
 
 def _significant(pod: Object, old: Object) -> bool:

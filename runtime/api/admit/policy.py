@@ -160,8 +160,9 @@ class ValidatingAdmissionPolicy(Plugin):
         for one in params:
             filled = scene.with_values(params=one)
             try:
+                about = (policy.name, "policy", "validate", attributes.operation)
                 if policy.body.conditions is not None and not policy.body.conditions.hold(
-                    filled, fail_open=policy.fail_open
+                    filled, about, fail_open=policy.fail_open
                 ):
                     continue
             except ConditionError as error:

@@ -6,6 +6,7 @@ Source: k8s.io/apiserver pkg/admission/plugin/policy/mutating, release 1.36 (KEP
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from dashpot.runtime.api.admit.policies import Binding, ConfigurationError, Poli
 from dashpot.runtime.api.admit.refusal import refuse
 from dashpot.runtime.api.admit.review import ENCODER, request_of
 from dashpot.runtime.api.admit.scene import scene_of
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.view import View
 
 Structures = Callable[[Resource], Structure]
@@ -107,6 +109,10 @@ class _Memory:
         self.called = set()
 
 
+_CHECKS = tally("apiserver_mutating_admission_policy_check_total")
+_TIMES = tally("apiserver_mutating_admission_policy_check_duration_seconds")
+
+
 class MutatingAdmissionPolicy(Plugin):
     """Applies every policy that is bound and matches, by name; each sees what those before did."""
 
@@ -156,12 +162,18 @@ class MutatingAdmissionPolicy(Plugin):
         memory: _Memory,
     ) -> None:
         """One policy by one binding, for each of its parameters."""
+        began, error_type = perf_counter(), "no_error"
         try:
             for one in self._policies.params(policy, binding, attributes):
                 await self._one(policy, binding, one, target, attributes, memory)
         except (ConfigurationError, ConditionError, MutationError) as error:
+            error_type = "invalid_error"
             if not policy.fail_open:
                 raise _refusal(attributes, policy.name, binding.name, str(error)) from error
+        finally:
+            about = (policy.name, binding.name, error_type)
+            _CHECKS.cell(*about).value += 1
+            _TIMES.hist(*about).observe(perf_counter() - began)
 
     async def _one(
         self,
@@ -183,7 +195,8 @@ class MutatingAdmissionPolicy(Plugin):
         if attributes.namespace:
             scene = scene.with_values(namespaceObject=await find_namespace(attributes.namespace, self._view))
         conditions = policy.body.conditions
-        if conditions is not None and not conditions.hold(scene, fail_open=policy.fail_open):
+        about = (policy.name, "policy", "admit", attributes.operation)
+        if conditions is not None and not conditions.hold(scene, about, fail_open=policy.fail_open):
             return
         memory.due.discard(key)
         if await self._change(policy.body, scene, new, old, target, attributes):

@@ -33,6 +33,7 @@ from dashpot.runtime.api.auth.attributes import MASTERS, NODE_PREFIX, NODES, Aut
 from dashpot.runtime.api.auth.certificates import Pki
 from dashpot.runtime.api.auth.webhook import user_info
 from dashpot.runtime.api.exchange import User
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.clock import Clock, SystemClock, rfc3339
 
 Object = dict[str, Any]
@@ -207,6 +208,31 @@ class CertificateApproval(Plugin):
         if causes:
             raise invalid(GROUP, "CertificateSigningRequest", attributes.name or _name(new), causes)
         await check(attributes, self._authorize)
+        if attributes.subresource == "status":
+            _count(new, attributes.old or {})
+
+
+def _count(new: Object, old: Object) -> None:
+    """Whether a new certificate lives as long as was asked for (source: certificates strategy.go, metrics.go)."""
+    spec, made = old.get("spec") or {}, (new.get("status") or {}).get("certificate")
+    asked = spec.get("expirationSeconds")
+    if not asked or not made or (old.get("status") or {}).get("certificate"):
+        return
+    signer = str(spec.get("signerName", ""))
+    if not signer.startswith("kubernetes.io/"):
+        signer = "other"
+    tally("apiserver_certificates_registry_csr_requested_duration_total").cell(signer).value += 1
+    try:
+        found = x509.load_pem_x509_certificate(base64.b64decode(made))
+    except ValueError:
+        return
+    lives = (found.not_valid_after_utc - found.not_valid_before_utc).total_seconds()
+    if abs(lives - asked) <= _BACKDATED_S:
+        tally("apiserver_certificates_registry_csr_honored_duration_total").cell(signer).value += 1
+
+
+_BACKDATED_S = 600.0
+"""Signers begin a certificate some minutes before now."""
 
 
 async def check(attributes: Attributes, authorize: Authorize) -> None:

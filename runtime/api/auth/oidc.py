@@ -6,8 +6,10 @@ Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc, release 1.34; Open
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import aiohttp
@@ -19,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from dashpot.runtime.api.auth.jose import ALGORITHMS, BadToken, Parsed
 from dashpot.runtime.api.auth.remote import WebhookError, read_limited
 from dashpot.runtime.api.exchange import User
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.clock import Clock
 
 Object = dict[str, Any]
@@ -65,6 +68,9 @@ class OidcConfig:
         return "" if self.username_claim == "email" else f"{self.issuer}#"
 
 
+_LATENCY = tally("apiserver_authentication_jwt_authenticator_latency_seconds")
+
+
 class Oidc:
     """Checks the tokens of one issuer."""
 
@@ -75,12 +81,22 @@ class Oidc:
         self._fetched = float("-inf")
         self._tried = float("-inf")
         self._lock = asyncio.Lock()
+        self._hash = f"sha256:{hashlib.sha256(config.issuer.encode()).hexdigest()}"
         self._session: aiohttp.ClientSession | None = None
 
     async def authenticate(self, parsed: Parsed) -> User:
         """The user of a token; BadToken."""
         if parsed.issuer != self.config.issuer:
             raise BadToken("the token is another issuer's")
+        began, result = perf_counter(), "failure"
+        try:
+            user = await self._authenticate(parsed)
+            result = "success"
+            return user
+        finally:
+            _LATENCY.hist(self._hash, result).observe(perf_counter() - began)
+
+    async def _authenticate(self, parsed: Parsed) -> User:
         parsed.verify(await self._key(parsed.kid), self.config.algorithms)
         parsed.check_times(self._clock.now())
         if not any(one in self.config.client_ids for one in parsed.audiences()):

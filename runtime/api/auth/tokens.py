@@ -27,6 +27,7 @@ from dashpot.runtime.api.auth.attributes import AUTHENTICATED, account_groups, a
 from dashpot.runtime.api.auth.certificates import Pki
 from dashpot.runtime.api.auth.jose import BadToken, Parsed, parse
 from dashpot.runtime.api.exchange import User
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.view import View
 from dashpot.runtime.clock import Clock, rfc3339
 from dashpot.runtime.store.base import StoreError
@@ -37,6 +38,7 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 SECONDS, SECONDS_MIN, SECONDS_MAX = 3600, 600, 1 << 32
 _DELETED_LEEWAY = 60.0
 """Seconds for which what is being deleted still counts, so that a dying pod can say goodbye."""
+_VALID = tally("serviceaccount_valid_tokens_total").cell()
 _REMEMBERED = 4_096
 _KINDS = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 EXTRA = "authentication.kubernetes.io/"
@@ -113,6 +115,7 @@ class TokenIssuer:
                 # Made a moment ago, perhaps: the view may not have seen it yet.
                 if not _stands(await self._fresh(ref), ref, now):
                     raise BadToken(f"{ref.plural} {ref.namespace}/{ref.name} of the token is no more")
+        _VALID.value += 1
         return found
 
     async def mint(self, namespace: str, name: str, request: Object) -> Object:

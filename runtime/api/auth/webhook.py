@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
@@ -14,11 +15,14 @@ from attrs import frozen
 from dashpot.runtime.api.auth.attributes import NO_OPINION, AuthzAttributes, Decision
 from dashpot.runtime.api.auth.remote import Caller, WebhookConfig, WebhookError
 from dashpot.runtime.api.exchange import User
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.clock import Clock
 
 Object = dict[str, Any]
 
 _REMEMBERED = 4_096
+_NAME = "default"
+"""The authorization webhook in the metrics; there is but one."""
 
 T = TypeVar("T")
 
@@ -68,16 +72,36 @@ class TokenWebhook:
         self._config = config
         self._caller = Caller(config)
         self._known: Remembered[Reviewed] = Remembered(clock)
+        self._asked = 0
 
     async def review(self, token: str, audiences: tuple[str, ...] = ()) -> Reviewed:
         """The answer of the webhook, remembered; WebhookError if there is none."""
-        return await self._known.get(
-            (token, audiences), lambda: self._ask(token, audiences), lambda _: self._config.remember
-        )
+        began, asked = perf_counter(), self._asked
+        try:
+            return await self._known.get(
+                (token, audiences), lambda: self._fetch(token, audiences), lambda _: self._config.remember
+            )
+        finally:
+            status = "hit" if asked == self._asked else "miss"
+            tally("authentication_token_cache_request_total").cell(status).value += 1
+            tally("authentication_token_cache_request_duration_seconds").hist(status).observe(perf_counter() - began)
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._caller.close()
+
+    async def _fetch(self, token: str, audiences: tuple[str, ...]) -> Reviewed:
+        self._asked += 1
+        active = tally("authentication_token_cache_active_fetch_count").cell("in_flight")
+        status = "error"
+        active.value += 1
+        try:
+            found = await self._ask(token, audiences)
+            status = "ok"
+            return found
+        finally:
+            active.value -= 1
+            tally("authentication_token_cache_fetch_total").cell(status).value += 1
 
     async def _ask(self, token: str, audiences: tuple[str, ...]) -> Reviewed:
         spec: Object = {"token": token}
@@ -134,7 +158,7 @@ class AccessWebhook:
             attributes.field_selector,
         )
         try:
-            return await self._known.get(key, lambda: self._ask(attributes), self._keep)
+            return await self._known.get(key, lambda: self._counted(attributes), self._keep)
         except WebhookError as error:
             return Decision(False, error=str(error))
 
@@ -144,6 +168,21 @@ class AccessWebhook:
 
     def _keep(self, decision: Decision) -> float:
         return self._config.remember if decision.allow else self._config.remember_refusals
+
+    async def _counted(self, attributes: AuthzAttributes) -> Decision:
+        began, about = perf_counter(), (_NAME, "error")
+        try:
+            found = await self._ask(attributes)
+            about = (_NAME, "success")
+            return found
+        except WebhookError as error:
+            if isinstance(error.__context__, TimeoutError):
+                about = (_NAME, "timeout")
+            tally("apiserver_authorization_webhook_evaluations_fail_open_total").cell(*about).value += 1
+            raise
+        finally:
+            tally("apiserver_authorization_webhook_evaluations_total").cell(*about).value += 1
+            tally("apiserver_authorization_webhook_duration_seconds").hist(*about).observe(perf_counter() - began)
 
     async def _ask(self, attributes: AuthzAttributes) -> Decision:
         answer = await self._caller.post(

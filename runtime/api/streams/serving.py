@@ -17,11 +17,17 @@ from dashpot.runtime.api.streams.channels import Run
 from dashpot.runtime.api.streams.containers import chosen, host
 from dashpot.runtime.api.streams.node import Node, Nodes, NoNodes, StreamOptions, Streams, no_backend
 from dashpot.runtime.api.streams.pipe import IDLE_S
+from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.view import View
 
 Object = dict[str, Any]
 LOG_S = 30.0
 """Seconds that a node may take to begin with a log."""
+
+
+_TRANSLATED = tally("apiserver_stream_translator_requests_total")
+_TUNNELS = tally("apiserver_stream_tunnel_requests_total")
+_LOGS = tally("kube_apiserver_pod_logs_insecure_backend_total")
 
 
 class Streaming:
@@ -48,9 +54,17 @@ class Streaming:
         if exchange.request.method not in ("GET", "POST"):
             raise StatusError("MethodNotAllowed", "the server does not allow this method on the requested resource")
         pod = await _pod(exchange, endpoint, info.name)
-        if info.subresource == "portforward":
-            return await self._forwarded(exchange.request, pod)
-        return await self._run(exchange, pod)
+        forwards = info.subresource == "portforward"
+        code = 500
+        try:
+            response = await (self._forwarded(exchange.request, pod) if forwards else self._run(exchange, pod))
+            code = response.code
+            return response
+        except StatusError as error:
+            code = error.code
+            raise
+        finally:
+            (_TUNNELS if forwards else _TRANSLATED).cell(str(code)).value += 1
 
     async def _node(self, name: str) -> Node:
         found = self.nodes.of(name)
@@ -66,6 +80,8 @@ class Streaming:
         if exchange.request.method not in ("GET", "HEAD"):
             raise StatusError("MethodNotAllowed", "the server does not allow this method on the requested resource")
         options = logs.options(exchange.request, exchange.info.name)
+        skips = exchange.request.flag("insecureSkipTLSVerifyBackend")
+        _LOGS.cell("skip_tls_allowed" if skips else "enforce_tls").value += 1
         pod = await _pod(exchange, endpoint, exchange.info.name)
         container = chosen(pod, exchange.request.get("container"))
         name = (pod.get("spec") or {}).get("nodeName")

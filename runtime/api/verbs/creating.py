@@ -77,6 +77,9 @@ async def store_new(
     """The rest of a create, from an object that was read; `manager` None: its fields are owned already (apply)."""
     generated = not obj["metadata"].get("name")
     endpoint.kind.default(obj, None)
+    if endpoint.resource.group != endpoint.stored.resource.group:
+        # events.k8s.io wants more of an event than the form in which it is stored
+        writing.check_asked(endpoint, obj)
     obj = await endpoint.inward(obj)
     if manager is not None:
         writing.own(site, endpoint, obj, None, "", manager)
@@ -106,6 +109,8 @@ async def _once(site: Site, exchange: Exchange, endpoint: Endpoint, obj: Object,
         obj = write.object
         obj["metadata"].update(identity)
         await hook.before_create(site, write)
+        # for the second time, 4 % of a create: plugins and hooks change the object in place, so nobody can tell whether
+        # there is anything new to complete but by looking, and that is what this does
         endpoint.stored.default(obj, None)
         # what is derived (a pod's class of service) is derived from what admission made of the object
         prepare.on_create(resource, obj)

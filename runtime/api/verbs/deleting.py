@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from dashpot.model.objects.status import StatusError, conflict
+from dashpot.model.objects.status import StatusError, conflict, forbidden, invalid, invalid_value
 from dashpot.runtime.api import forms, lists
 from dashpot.runtime.api.admit.base import DELETE
+from dashpot.runtime.api.auth.attributes import AuthzAttributes
 from dashpot.runtime.api.exchange import Exchange, Response
 from dashpot.runtime.api.site import Endpoint, Site
 from dashpot.runtime.api.stored import Stored
@@ -22,6 +23,8 @@ from dashpot.runtime.clock import rfc3339
 Object = dict[str, Any]
 
 _GC = ("orphan", "foregroundDeletion")
+UNSAFE_DELETE = "unsafe-delete-ignore-read-errors"
+"""The verb of authorization that the removal of an unreadable object takes beside `delete`."""
 _TRIES = 10
 _GRACE_S = 30
 
@@ -30,12 +33,32 @@ async def delete(site: Site, exchange: Exchange, endpoint: Endpoint) -> Response
     """One object: Status Success when it is gone, the object while it lives on."""
     asked = await options.delete_options(exchange)
     exchange.request_object = asked.raw
+    if asked.unreadable:
+        return await _unreadable(site, exchange, endpoint, asked)
     gone, last = await delete_one(site, exchange, endpoint, exchange.info.name, asked)
     if not gone:
         if isinstance(last, Stored):
             return await forms.answer(exchange, endpoint.resource, endpoint.storage, last, 200)
         return forms.render(exchange, endpoint.resource, last, 200)
     return success(endpoint, last if isinstance(last, dict) else last.object)
+
+
+async def _unreadable(site: Site, exchange: Exchange, endpoint: Endpoint, asked: DeleteOptions) -> Response:
+    """Removes what nobody can read: no finalizer, precondition or admission is asked, so it takes a right of its own.
+
+    Source: KEP-3926; k8s.io/apiserver pkg/registry/generic/registry/corrupt_obj_deleter.go.
+    """
+    info, resource = exchange.info, endpoint.resource
+    namespace = info.namespace if resource.namespaced else ""
+    names = (resource.group, resource.version, resource.plural, "", namespace, info.name)
+    decision = await site.authorize(AuthzAttributes(exchange.user, UNSAFE_DELETE, *names))
+    if not decision.allow:
+        raise forbidden(resource.subject, info.name, f"not permitted to do {UNSAFE_DELETE!r}: {decision.reason}")
+    removed = await endpoint.storage.remove_unreadable(namespace, info.name, dry_run=asked.dry_run)
+    if not removed:
+        why = "is exclusively used to delete corrupt object(s), try again by removing this option"
+        raise invalid(resource.group, resource.kind, info.name, [invalid_value(options.UNREADABLE, True, why)])
+    return success(endpoint, {"metadata": {"name": info.name}})
 
 
 def success(endpoint: Endpoint, last: Object) -> Response:

@@ -54,9 +54,12 @@ class DeleteOptions:
     uid: str | None = None
     revision: str | None = None
     dry_run: bool = False
+    unreadable: bool = False
+    """Removes a value that cannot be read (ignoreStoreReadErrorWithClusterBreakingPotential)."""
     raw: Object = field(factory=dict)
 
 
+UNREADABLE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _POLICIES = ("Orphan", "Background", "Foreground")
 
 
@@ -75,6 +78,8 @@ async def delete_options(exchange: Exchange) -> DeleteOptions:
             raw["propagationPolicy"] = request.get("propagationPolicy")
         if request.get("orphanDependents"):
             raw["orphanDependents"] = request.flag("orphanDependents")
+        if request.get(UNREADABLE):
+            raw[UNREADABLE] = request.flag(UNREADABLE)
         if request.all("dryRun"):
             raw["dryRun"] = request.all("dryRun")
     return read_delete_options(raw, dry_run(request, "DeleteOptions"))
@@ -112,11 +117,15 @@ def read_delete_options(raw: Object, dry: bool = False) -> DeleteOptions:
     conditions = raw.get("preconditions") or {}
     if not isinstance(conditions, dict):
         raise bad_request("preconditions must be an object")
+    unreadable = raw.get(UNREADABLE) or False
+    if not isinstance(unreadable, bool):
+        raise bad_request(f"{UNREADABLE} must be true or false")
     return DeleteOptions(
         None if grace is None else max(grace, 0) if grace >= 0 else 1,
         policy,
         conditions.get("uid"),
         conditions.get("resourceVersion"),
         dry or bool(asked),
+        unreadable,
         raw,
     )

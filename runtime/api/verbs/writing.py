@@ -85,6 +85,14 @@ def check(endpoint: Endpoint, obj: Object, old: Object | None, subresource: str)
         raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
 
 
+def check_asked(endpoint: Endpoint, obj: Object) -> None:
+    """What the version that was asked for wants of a new object beyond the form in which it is stored; 422."""
+    causes = endpoint.kind.causes(obj, None, "")
+    if causes:
+        resource = endpoint.resource
+        raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+
+
 def own(site: Site, endpoint: Endpoint, new: Object, old: Object | None, subresource: str, manager: str) -> None:
     """Writes down who owns the fields that this write sets; before admission, whose changes are nobody's."""
     ownership.track(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import signal
 import tempfile
 from pathlib import Path
@@ -35,6 +36,8 @@ EXAMPLE = (
 GARBAGE = 20_000
 """Objects made before a look for cycles: Python's own 700 is a look with every other request."""
 DATA = Path(".dashpot/cluster")
+MOST = 100_000
+"""Requests at once that can be asked for: more than one process could hold."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,12 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--store", default="embedded", metavar="STORE", help="embedded (default), memory, or etcd://HOST:PORT,…"
     )
     parser.add_argument(
-        "--store-override", action="append", default=[], metavar="RESOURCE=STORE", help="a store for one resource"
+        "--store-override",
+        action="append",
+        default=[],
+        metavar="RESOURCE=STORE",
+        help="a store for one resource, such as events=memory",
     )
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here (default: loopback alone)")
     parser.add_argument("--port", type=_port, default=6443, metavar="N", help="0 takes a free one (default 6443)")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="write it here (default DIR/kubeconfig)")
-    parser.add_argument("--faults", type=Path, metavar="FILE", help="delay, drop or cut watches as the file says")
+    parser.add_argument(
+        "--faults", type=Path, metavar="FILE", help="delay, drop, reorder or cut watches, as the file says"
+    )
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="serve while this runs (write it behind --)")
     access = parser.add_argument_group("access")
     access.add_argument(
@@ -64,9 +73,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--oidc-client-id", metavar="ID", help="the audience that they must have")
     access.add_argument("--oidc-ca", type=Path, metavar="FILE", help="who signed the issuer's certificate")
     audit = parser.add_argument_group("audit")
-    audit.add_argument("--audit-policy", type=Path, metavar="FILE", help="audit.k8s.io/v1 Policy (default: Metadata)")
+    audit.add_argument(
+        "--audit-policy", type=Path, metavar="FILE", help="audit.k8s.io/v1 Policy (default: Metadata of all)"
+    )
     audit.add_argument("--audit-log", type=Path, metavar="FILE", help="write events here, one JSON line each")
     audit.add_argument("--audit-webhook", type=Path, metavar="FILE", help="kubeconfig of a webhook that takes batches")
+    load = parser.add_argument_group("load")
+    load.add_argument(
+        "--max-requests-inflight", type=_requests, default=400, metavar="N", help="requests at once (default 400)"
+    )
+    load.add_argument(
+        "--max-mutating-requests-inflight",
+        type=_requests,
+        default=200,
+        metavar="N",
+        help="added to the above (default 200); priority levels divide the sum, as in Kubernetes",
+    )
     network = parser.add_argument_group("services")
     network.add_argument("--service-network", default="10.96.0.0/12", metavar="CIDR", help="ClusterIPs")
     network.add_argument("--node-ports", default="30000-32767", metavar="LOW-HIGH", help="node ports")
@@ -75,6 +97,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is no port: write 0 to 65535")
+    return int(text)
+
+
+def _requests(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:7]) > MOST:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of requests: write 0 to {MOST}")
     return int(text)
 
 
@@ -99,10 +127,14 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     settings = _settings(args)
+    held = _held(args)
     try:
         return asyncio.run(_serve(ApiServer, settings, args))
     except StartError as error:
         raise Problem(error.status, str(error), error.hint) from None
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 def _nothing_yet(*_: object) -> NoReturn:
@@ -139,6 +171,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         service_network=args.service_network,
         node_ports=(int(low), int(high)),
         faults=args.faults,
+        seats=args.max_requests_inflight + args.max_mutating_requests_inflight,
     )
 
 
@@ -164,6 +197,16 @@ def _check(args: argparse.Namespace) -> None:
         raise Problem(WRONG, f"--service-network '{args.service_network}' is too small", "it needs 8 addresses or more")
     if not args.authorization_mode.strip(", "):
         raise Problem(WRONG, "--authorization-mode names no mode", "write Node,RBAC or AlwaysAllow")
+    if args.audit_policy and not (args.audit_log or args.audit_webhook):
+        raise Problem(
+            WRONG,
+            "--audit-policy without --audit-log or --audit-webhook has no effect: nothing would be written",
+            "say where the events go: --audit-log FILE",
+        )
+    if not args.max_requests_inflight + args.max_mutating_requests_inflight:
+        raise Problem(
+            WRONG, "--max-requests-inflight and --max-mutating-requests-inflight are 0: nothing would be served"
+        )
     if args.oidc_client_id and not args.oidc_issuer:
         raise Problem(WRONG, "--oidc-client-id needs --oidc-issuer", "name the URL of the issuer")
     if args.oidc_issuer and not args.oidc_issuer.startswith("https://"):
@@ -176,12 +219,32 @@ def _check(args: argparse.Namespace) -> None:
             raise Problem(WRONG, f"--oidc-ca {args.oidc_ca}: {why}", "name a file of PEM certificates") from None
 
 
+def _held(args: argparse.Namespace) -> int | None:
+    """The data directory, taken for this process where the kubeconfig in it is written; None where that is elsewhere.
+
+    Servers on one etcd share the keys of a directory: each of them but one has a kubeconfig of its own. The embedded
+    store is locked by itself, in any case.
+    """
+    from dashpot.runtime.store.base import StoreError
+    from dashpot.runtime.store.directory import Directory
+
+    if args.kubeconfig is not None or args.words:
+        return None
+    try:
+        return Directory(args.data).lock("a data directory")
+    except StoreError as error:
+        hint = "give it another --data; servers on one etcd that share keys: each a --kubeconfig FILE of its own"
+        raise Problem(OUTSIDE, str(error), hint if "in use" in str(error) else "") from None
+
+
 async def _serve(server_class: type[ApiServer], settings: Settings, args: argparse.Namespace) -> int:
     import asyncio
 
     from dashpot.runtime.api.front import frugal_connections
+    from dashpot.runtime.memory import return_large_blocks
 
     frugal_connections()
+    return_large_blocks()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_told)
@@ -223,7 +286,6 @@ async def _serve(server_class: type[ApiServer], settings: Settings, args: argpar
 async def _command(words: list[str], kubeconfig: Path, until: Coroutine[None, None, None]) -> int:
     """Runs a program against the server; its exit status. A signal to us ends it, and so does a store that is lost."""
     import asyncio
-    import os
 
     env = {**os.environ, "KUBECONFIG": str(kubeconfig.resolve())}
     try:
