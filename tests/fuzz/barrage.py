@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 import time
@@ -14,6 +15,7 @@ import msgspec
 from attrs import define, field, frozen
 
 from tests.fuzz import custom, proto
+from tests.fuzz.excuses import excused
 from tests.fuzz.shapes import NAMES, NASTY, Shapes
 from tests.fuzz.wire import PATIENCE_S, Answer, Wire
 from tests.tree import ROOT
@@ -25,11 +27,6 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BASES: dict[str, Object] = msgspec.json.decode((ROOT / "tests" / "api" / "rule_cases.json").read_bytes())["bases"]
 """A valid object of each kind."""
 BASES |= {f"{GROUP}/gadgets": {"spec": custom.SPEC}, f"{GROUP}/globes": {"spec": custom.SPEC}}
-EXPLAINED = re.compile(
-    r"failed calling webhook|etcdserver: mvcc: database space exceeded|conversion webhook for|"
-    r"failed to allocate|unable to find .* API resource|error resolving|failed to call webhook"
-)
-"""What Kubernetes itself answers 500 to."""
 _METHODS = ("get", "put", "post", "patch", "delete")
 _PATCHES = (
     "application/json-patch+json",
@@ -81,6 +78,22 @@ _SPEAKING: dict[str, tuple[str, ...]] = {
     "command": ("sh",),
     "follow": ("true",),
 }
+_FIELDS = {"f:data": {"f:a": {}}, "f:spec": {"f:replicas": {}}, "f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
+_STAMPS: dict[str, tuple[Any, ...]] = {
+    "uid": ("", "00000000-0000-4000-8000-000000000000"),
+    "resourceVersion": ("", "0", "1", "300", "99999999"),
+    "generation": (1, 2),
+    "creationTimestamp": (None, "2020-01-01T00:00:00Z"),
+    "deletionTimestamp": ("2020-01-01T00:00:00Z",),
+    "selfLink": ("/x",),
+    "managedFields": (
+        [],
+        [{"manager": "me", "operation": "Apply", "apiVersion": "v1", "time": "2020-01-01T00:00:00Z",
+          "fieldsType": "FieldsV1", "fieldsV1": _FIELDS}],
+        [{"manager": "you", "operation": "Update", "apiVersion": "v1", "subresource": "status",
+          "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {}}}],
+    ),
+}  # fmt: skip
 
 
 @frozen
@@ -111,6 +124,8 @@ class Found:
     codes: Counter[int] = field(factory=Counter)
     slowest: float = 0.0
     wrong: list[str] = field(factory=list)
+    excuses: Counter[str] = field(factory=Counter)
+    """Why answers of 500 and above were none of the server's faults."""
 
 
 class Barrage:
@@ -121,9 +136,14 @@ class Barrage:
         self.wire = wire
         self.found = Found()
         self.targets: list[Target] = []
+        self.digest = hashlib.sha256()
+        """Of all requests sent: a seed gives the same ones on every server."""
+        self._sent: dict[str, Any] = {}
         self._define()
-        for row in wire.ask("GET", "/openapi/v3").json["paths"].values():
-            self._learn(wire.ask("GET", row["serverRelativeURL"]).json)
+        self.documents: dict[str, Object] = {}
+        for name, row in sorted(wire.ask("GET", "/openapi/v3").json["paths"].items()):
+            self.documents[name] = wire.ask("GET", row["serverRelativeURL"]).json
+            self._learn(self.documents[name])
         self._weights = [_weight(target) for target in self.targets]
 
     def plant(self) -> None:
@@ -135,6 +155,7 @@ class Barrage:
                 value = {"kind": target.kind, "apiVersion": target.api_version, **deepcopy(BASES[target.base])}
                 value["metadata"] = {**(value.get("metadata") or {}), "name": self.chance.choice(NAMES[:3])}
                 path = target.path.replace("{namespace}", "default")
+                self._sent[f"{path}/{value['metadata']['name']}"] = value
                 self.send("POST", path, msgspec.json.encode(value), [("Content-Type", _TYPES[0])])
 
     def _define(self) -> None:
@@ -148,7 +169,7 @@ class Barrage:
 
     def _learn(self, document: Object) -> None:
         shapes = Shapes(document, self.chance)
-        for path, operations in document["paths"].items():
+        for path, operations in sorted(document["paths"].items()):
             for method in _METHODS:
                 operation = operations.get(method)
                 if operation is None:
@@ -168,12 +189,12 @@ class Barrage:
         """Sends so many requests; sees to it that the server can go on (what would refuse all else is removed)."""
         for number in range(count):
             if number % 40 == 39:
-                self._calm()
+                self.calm()
             if number % 400 == 0:
                 self.plant()
             self.one()
 
-    def _calm(self) -> None:
+    def calm(self) -> None:
         """Webhooks, policies, quotas and flow control that were made at random would refuse everything."""
         for path in _BARRIERS:
             self._judge("DELETE", path, None, [], self.wire.ask("DELETE", path))
@@ -201,6 +222,7 @@ class Barrage:
 
     def send(self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]) -> Answer | None:
         """One request, and its answer judged."""
+        self.digest.update(msgspec.json.encode([method, path, headers]) + (body or b""))
         try:
             answer = self.wire.ask(method, path, body, headers)
         except OSError as error:
@@ -230,14 +252,15 @@ class Barrage:
         return "?" + "&".join(pairs) if pairs else ""
 
     def _object(self, target: Target, path: str) -> Any:
-        """An object for a path: mostly near to a valid one, or to the one that is there."""
+        """An object for a path: mostly near to a valid one, or to the one that is there (as far as the sender knows:
+        to ask the server would make requests depend on its answers)."""
         chance, shapes = self.chance, target.shapes
         base = BASES.get(target.base)
         what = chance.random()
         value: Any = None
-        if what < 0.2:
-            found = self.wire.ask("GET", path)
-            value = found.json if found.code == 200 else None
+        if what < 0.2 and path in self._sent:
+            value = deepcopy(self._sent[path])
+            value["metadata"] = {**(value.get("metadata") or {}), **self._stamped()}
         if value is None and base is not None and what < 0.75:
             value = {"kind": target.kind, "apiVersion": target.api_version, "metadata": shapes.metadata()}
             value.update(deepcopy(base))
@@ -247,6 +270,14 @@ class Barrage:
         if "{name}" in target.path and isinstance(value, dict) and chance.random() < 0.9:
             value["metadata"] = {**(value.get("metadata") or {}), "name": unquote(name)}
         return shapes.wrecked(value) if chance.random() < 0.6 else value
+
+    def _stamped(self) -> Object:
+        """What a server adds to metadata, true or not."""
+        chance, found = self.chance, {}
+        for name, values in _STAMPS.items():
+            if chance.random() < 0.4:
+                found[name] = deepcopy(chance.choice(values))
+        return found
 
     def _body(self, method: str, target: Target, path: str) -> tuple[bytes, str]:
         chance, shapes = self.chance, target.shapes
@@ -275,7 +306,9 @@ class Barrage:
     ) -> None:
         self.found.codes[answer.code] += 1
         self.found.slowest = max(self.found.slowest, answer.seconds)
-        for why in problems(method, answer):
+        if answer.code >= 500 and (excuse := excused(method, path, answer)) is not None:
+            self.found.excuses[f"{excuse.code}: {excuse.why}"] += 1
+        for why in problems(method, path, answer):
             self._wrong(method, path, body, headers, why)
 
     def _wrong(self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], why: str) -> None:
@@ -299,14 +332,14 @@ def _weight(target: Target) -> float:
     return {"get": 1.0, "put": 3.0, "post": 3.0, "patch": 5.0}[target.method]
 
 
-def problems(method: str, answer: Answer) -> list[str]:
+def problems(method: str, path: str, answer: Answer) -> list[str]:
     """Why an answer is none that Kubernetes would give."""
     found = []
     if answer.seconds > PATIENCE_S:
         found.append(f"took {answer.seconds:.1f} s")
     if answer.code >= 400 and method != "HEAD":
         found += _no_status(answer)
-    if answer.code >= 500 and answer.code not in (501, 503, 504) and not EXPLAINED.search(answer.message):
+    if answer.code >= 500 and method != "HEAD" and excused(method, path, answer) is None:
         found.append(f"an unexplained {answer.code}: {answer.message[:500]}")
     media = answer.headers.get("content-type", "")
     if (

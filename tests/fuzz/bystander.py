@@ -8,14 +8,14 @@ from types import TracebackType
 
 from attrs import define, field
 
-from tests.fuzz.wire import Wire, memory
+from tests.fuzz.wire import Wire, forget_peak, memory
 
 MIB = 1 << 20
 
 
 @define
 class Bystander:
-    """Asks for one small object again and again, and looks at the server's memory meanwhile.
+    """Asks for one small object again and again; the kernel notes the server's largest memory meanwhile.
 
     Leaving it asserts: every answer was 200 and came within `patience_s`; memory grew by less than `growth` bytes.
     """
@@ -33,7 +33,8 @@ class Bystander:
     _thread: threading.Thread | None = None
 
     def __enter__(self) -> Bystander:
-        self._before = self.peak = memory(self.pid)
+        forget_peak(self.pid)
+        self._before = memory(self.pid)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         return self
@@ -50,17 +51,21 @@ class Bystander:
             except OSError as error:
                 self._wrong.append(repr(error))
                 self.wire.drop()
-            self.peak = max(self.peak, memory(self.pid))
             if self._stop.wait(0.02):
                 return
+
+    @property
+    def grown(self) -> int:
+        """Bytes by which the server's memory grew at most."""
+        return self.peak - self._before
 
     def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
         self._stop.set()
         assert self._thread is not None
         self._thread.join(30)
+        self.peak = memory(self.pid, peak=True)
         self.wire.drop()
         if kind is None:
-            grown = self.peak - self._before
             assert not self._wrong, self._wrong[:3]
             assert self.answers and self.slowest < self.patience_s, f"another client waited {self.slowest:.2f} s"
-            assert grown < self.growth, f"memory grew by {grown / MIB:.0f} MiB"
+            assert self.grown < self.growth, f"memory grew by {self.grown / MIB:.0f} MiB"

@@ -28,6 +28,7 @@ def rule(text: str) -> list[Any]:
 
 ROWS = {"type": "array", "items": {"type": "string"}}
 CUBE = "self.all(a, self.all(b, self.all(c, a + b != c)))"
+PLAIN_CUBE = "self.all(a, self.all(b, self.all(c, a != 'x' || b != c)))"
 DEFINITIONS: dict[str, tuple[Any, str]] = {
     "a cubic rule": ({**ROWS, "x-kubernetes-validations": rule(CUBE)}, "estimated rule cost exceeds budget"),
     "a rule that is none": ({**ROWS, "x-kubernetes-validations": rule("(" * 500)}, "compilation failed"),
@@ -49,6 +50,7 @@ def test_rules_and_patterns_at_run_time(victim: Victim) -> None:
     rows = {"type": "array", "maxItems": 90, "items": {"type": "string", "maxLength": 9}}
     properties = {
         "rows": {**rows, "x-kubernetes-validations": rule("self.all(a, self.all(b, a + b != 'x'))")},
+        "cube": {**rows, "maxItems": 40, "x-kubernetes-validations": rule(PLAIN_CUBE)},
         "text": {"type": "string", "pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"},
         "found": {"type": "string", "maxLength": 90_000, "x-kubernetes-validations": rule("!self.matches('^(a+)+$')")},
     }
@@ -59,7 +61,7 @@ def test_rules_and_patterns_at_run_time(victim: Victim) -> None:
     with victim.wire() as wire:
         while wire.ask("GET", path).code != 200:
             assert time.monotonic() < until, "the resource is not served"
-    attack = {"rows": ["b" * 9] * 90, "text": "a" * 60_000, "found": "a" * 80_000 + "!"}
+    attack = {"rows": ["b" * 9] * 90, "cube": ["b"] * 40, "text": "a" * 60_000, "found": "a" * 80_000 + "!"}
     for key, value in attack.items():
         body = {
             "apiVersion": "hostile.example.com/v1",

@@ -1,6 +1,7 @@
 """Requests from the served OpenAPI, right and wrong: every answer is one that Kubernetes could give.
 
-The seed is printed with a failure; DASHPOT_FUZZ_SEED sets it, DASHPOT_FUZZ_REQUESTS the number of the soak's requests.
+The seed is printed, and gives the same requests each time. DASHPOT_FUZZ_SEED sets it, DASHPOT_FUZZ_REQUESTS the number
+of the soak's requests.
 """
 
 from __future__ import annotations
@@ -8,38 +9,32 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
-from urllib.parse import urlencode
+from pathlib import Path
 
 import msgspec
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from schemathesis.core import NotSet
-from schemathesis.core.result import Ok
 
 from tests.clients.running import Running
 from tests.fuzz.barrage import Barrage
+from tests.fuzz.cases import cases
 from tests.fuzz.wire import Wire, memory
 
 SEED = int(os.environ.get("DASHPOT_FUZZ_SEED", "20"))
 SOAK = int(os.environ.get("DASHPOT_FUZZ_REQUESTS", "10000"))
+TIME_S = 300.0
+"""For all requests of the soak, of both kinds."""
 MIB = 1 << 20
-GROUPS = (
-    "api/v1",
-    "apis/apps/v1",
-    "apis/rbac.authorization.k8s.io/v1",
-    "apis/autoscaling/v2",
-    "apis/fuzz.example.com/v1",
-)
-"""Whose documents schemathesis reads; the barrage reads all."""
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Running]:
     """A server of its own: what is random may leave anything behind."""
-    with Running(tmp_path_factory.mktemp("fuzz") / "data") as running:
+    with Running(folder / "data") as running:
         yield running
 
 
@@ -48,7 +43,9 @@ def judged(server: Running, barrage: Barrage, requests: int, begun: float, befor
     found = barrage.found
     asked = found.codes.total()
     told = f"seed {SEED}: {asked} requests in {time.monotonic() - begun:.0f} s, slowest {found.slowest:.2f} s"
-    print(f"{told}, answers {dict(sorted(found.codes.items()))}")
+    print(f"{told}, sha256 {barrage.digest.hexdigest()[:16]}, answers {dict(sorted(found.codes.items()))}")
+    for why, count in sorted(found.excuses.items()):
+        print(f"  {count} x {why}")
     assert not found.wrong, f"{told}, {len(found.wrong)} wrong answers, such as\n" + "\n".join(found.wrong[:5])
     assert asked >= requests
     assert {200, 201, 400, 404, 422} <= set(found.codes), f"too little was reached: {found.codes}"
@@ -59,60 +56,68 @@ def judged(server: Running, barrage: Barrage, requests: int, begun: float, befor
     assert "Traceback" not in errors and "mistake" not in errors, errors[-3000:]
 
 
-@pytest.mark.parametrize("requests", [1000, pytest.param(SOAK, marks=pytest.mark.soak)])
-def test_a_barrage(server: Running, requests: int) -> None:
-    """Objects near to valid ones, wrecked; patches of all kinds; protobuf; queries and headers of all sorts."""
+def shoot(server: Running, requests: int) -> str:
+    """A barrage, judged; the digest of all that was sent."""
     with Wire(server.kubeconfig) as wire:
         barrage = Barrage(wire, SEED)
         begun, before = time.monotonic(), memory(server.process.pid)
         barrage.fire(requests)
         judged(server, barrage, requests, begun, before)
+        return barrage.digest.hexdigest()
 
 
-@pytest.mark.parametrize("requests", [100, pytest.param(SOAK // 10, marks=pytest.mark.soak)])
-def test_schemathesis(server: Running, requests: int) -> None:
-    """What a tool that knows nothing of Kubernetes makes of the served OpenAPI v3."""
+def explore(server: Running, folder: Path, requests: int) -> str:
+    """What schemathesis, which knows nothing of Kubernetes, makes of the served OpenAPI v3; judged, and its digest."""
     with Wire(server.kubeconfig) as wire:
         barrage = Barrage(wire, SEED)
-        operations = []
-        for row in GROUPS:
-            document = wire.ask("GET", f"/openapi/v3/{row}").json
-            schema = schemathesis.openapi.from_dict(document)
-            operations += [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
-        assert len(operations) > 250
+        documents = folder / "openapi.json"
+        documents.write_bytes(msgspec.json.encode(barrage.documents))
         begun, before = time.monotonic(), memory(server.process.pid)
         barrage.plant()
-
-        @seed(SEED)
-        @settings(
-            max_examples=requests,
-            phases=[Phase.generate],
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-            derandomize=False,
-            database=None,
-            deadline=None,
-        )
-        @given(data=st.data())
-        def ask(data: Any) -> None:
-            operation = data.draw(st.sampled_from(operations))
-            send(barrage, data.draw(operation.as_strategy()))
-
-        ask()
+        for number, case in enumerate(cases(documents, SEED, requests)):
+            if number % 200 == 199:
+                barrage.calm()
+            barrage.send(case.method, case.path, case.body, case.headers)
         judged(server, barrage, requests, begun, before)
+        return barrage.digest.hexdigest()
 
 
-def send(barrage: Barrage, case: Any) -> None:
-    """One case of schemathesis as bytes."""
-    query = urlencode({key: text(value) for key, value in (case.query or {}).items()})
-    path = case.formatted_path + (f"?{query}" if query else "")
-    headers = [(str(key), text(value)) for key, value in (case.headers or {}).items()]
-    body = None
-    if not isinstance(case.body, NotSet):
-        body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
-        headers.append(("Content-Type", case.media_type or "application/json"))
-    barrage.send(case.method, path, body, [row for row in headers if not row[1].startswith(("\r", "\n"))])
+def test_a_barrage(server: Running) -> None:
+    """Objects near to valid ones, wrecked; patches of all kinds; protobuf; queries and headers of all sorts."""
+    shoot(server, 1000)
 
 
-def text(value: Any) -> str:
-    """A parameter's value as text."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def test_schemathesis(server: Running, folder: Path) -> None:
+    explore(server, folder, 500)
+
+
+def test_a_seed_gives_the_same_requests(folder: Path) -> None:
+    """On two servers that differ in what Python leaves to chance (the order of sets), and in what they answer."""
+    digests = []
+    for number in (1, 2):
+        with (
+            Running(folder / f"data{number}", "--store", "memory", env={"PYTHONHASHSEED": str(number)}) as running,
+            Wire(running.kubeconfig) as wire,
+        ):
+            documents = folder / f"openapi{number}.json"
+            barrage = Barrage(wire, SEED)
+            documents.write_bytes(msgspec.json.encode(barrage.documents))
+            if number == 2:
+                assert wire.ask("DELETE", "/api/v1/namespaces/default").code in (200, 403)
+            barrage.fire(120)
+            made = [(case.method, case.path, case.headers, case.body) for case in cases(documents, SEED, 40)]
+            digests.append((barrage.digest.hexdigest(), made))
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.soak
+def test_all_in_five_minutes(folder: Path) -> None:
+    """All requests of schemathesis, and as many of the barrage, each against a server of its own."""
+    begun = time.monotonic()
+    with Running(folder / "explored") as server:
+        explore(server, folder, SOAK)
+    with Running(folder / "shot") as server:
+        shoot(server, SOAK)
+    seconds = time.monotonic() - begun
+    print(f"seed {SEED}: both in {seconds:.0f} s")
+    assert seconds < TIME_S, f"seed {SEED}: took {seconds:.0f} s"

@@ -34,6 +34,13 @@ def refused(capsys: pytest.CaptureFixture[str], data: Path, *options: str) -> tu
         (("--store", "etcd://x:99999"), "is no store"),
         (("--store-override", "x"), "is no override"),
         (("--store-override", "events=zzz"), "'zzz' is no store"),
+        (("--store-override", "event=memory"), "'event' is no resource that is stored: write events"),
+        (("--store-override", "events=memory", "--store-override", "events=embedded:/x"), "given two stores"),
+        (("--audit-policy", "policy.yaml"), "without --audit-log or --audit-webhook"),
+        (("--max-requests-inflight", "x"), "'x' is no number of requests"),
+        (("--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0"), "nothing would be served"),
+        (("--host", "nosuch.invalid"), "'nosuch.invalid'"),
+        (("--host", "192.0.2.1"), "192.0.2.1 is no address of this machine"),
         (("--service-network", "x"), "--service-network"),
         (("--service-network", "10.0.0.5/12"), "host bits"),
         (("--service-network", "10.0.0.1/32"), "too small"),
@@ -72,6 +79,15 @@ def test_files_that_are_not_what_they_should_be(
         more = ("--authorization-mode", "Webhook")
     status, told = refused(capsys, tmp_path / "data", option, str(path), *more)
     assert (status, str(path) in told) == (2, True), told
+
+
+@pytest.mark.parametrize("rule", ["{drop: true, resource: deployment}", "{drop: true, useragent: kubectl}"])
+def test_faults_that_hit_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path, rule: str) -> None:
+    """2, with the place in the file."""
+    path = tmp_path / "faults.yaml"
+    path.write_text(f"rules: [{{drop: true}}, {rule}]")
+    status, told = refused(capsys, tmp_path / "data", "--faults", str(path))
+    assert (status, f"{path}: rules[1]" in told) == (2, True), told
 
 
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -49,19 +49,26 @@ class Answer:
 
 
 class Wire:
-    """Connections to one server with the administrator's certificate, from its kubeconfig. One request at a time."""
+    """Connections to one server. One request at a time.
 
-    def __init__(self, kubeconfig: Path, *, patience_s: float = PATIENCE_S) -> None:
+    Who asks is the kubeconfig's administrator, or whom `identity` names: PEM of a client certificate and its key, or
+    nothing at all where it is empty.
+    """
+
+    def __init__(self, kubeconfig: Path, *, patience_s: float = PATIENCE_S, identity: bytes | None = None) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         address = urlsplit(cluster["server"])
         self.address = (str(address.hostname), int(address.port or 443))
         self.patience_s = patience_s
         self.context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
-            file.flush()
-            self.context.load_cert_chain(file.name)
+        if identity is None:
+            identity = b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"])
+        if identity:
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(identity)
+                file.flush()
+                self.context.load_cert_chain(file.name)
         self._kept: ssl.SSLSocket | None = None
 
     def __enter__(self) -> Wire:
@@ -142,9 +149,15 @@ def receive(sock: socket.socket, method: str, begun: float) -> tuple[Answer, boo
         response.close()
 
 
-def memory(pid: int) -> int:
-    """Bytes of a process that are in memory."""
+def memory(pid: int, *, peak: bool = False) -> int:
+    """Bytes of a process that are in memory, or the most there have been since `forget_peak`."""
+    key = "VmHWM:" if peak else "VmRSS:"
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(key):
             return int(line.split()[1]) * 1024
     raise AssertionError(f"process {pid} is gone")
+
+
+def forget_peak(pid: int) -> None:
+    """From now on the peak is counted anew (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
