@@ -52,6 +52,10 @@ class Cluster(Protocol):
         """One request; Unreachable if nobody answers."""
         ...
 
+    async def text(self, path: str) -> str | None:
+        """What a path answers as text; None if it refuses, Unreachable if nobody answers."""
+        ...
+
 
 class HttpCluster:
     """A cluster over HTTPS. `environment` says proxies and is what credential plugins inherit; `terminal` is whether a
@@ -68,7 +72,6 @@ class HttpCluster:
         self._transport = HttpTransport(access, environment, terminal=terminal, connections=CONNECTIONS_MAX)
         self._headers = (
             ("user-agent", "dashpot-doctor"),
-            ("accept", "application/json"),
             *access.acting.headers(),
         )
         self._server = access.server
@@ -83,20 +86,27 @@ class HttpCluster:
         content_type: str = "application/json",
     ) -> Reply:
         """One request."""
-        headers, data = self._headers, b""
+        headers, data = (*self._headers, ("accept", "application/json")), b""
         if body is not None:
             headers, data = (*headers, ("content-type", content_type)), msgspec.json.encode(body)
-        call = Call(method, path, tuple((query or {}).items()), headers, data, self._timeout_s)
         began = perf_counter()
+        code, raw = await self._send(Call(method, path, tuple((query or {}).items()), headers, data, self._timeout_s))
+        return Reply(code, _decoded(raw), perf_counter() - began)
+
+    async def text(self, path: str) -> str | None:
+        """A page of text."""
+        code, raw = await self._send(Call("GET", path, (), self._headers, b"", self._timeout_s))
+        return raw.decode("utf-8", "replace") if code == 200 else None
+
+    async def _send(self, call: Call) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._transport.send(call)
-                raw = await answer.read()
+                return answer.code, await answer.read()
         except TimeoutError as error:
             raise Unreachable(f"{self._server} did not answer in time") from error
         except TransportError as error:
             raise Unreachable(str(error)) from error
-        return Reply(answer.code, _decoded(raw), perf_counter() - began)
 
     async def close(self) -> None:
         """Closes the connections."""

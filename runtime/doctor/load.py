@@ -7,6 +7,7 @@ stalls is seen stalling, instead of slowing the questions down with it ("coordin
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -14,6 +15,7 @@ from attrs import field, frozen
 
 from dashpot.runtime.doctor.cluster import Reply, Unreachable
 
+_BLAMED = re.compile(r'failed calling webhook "([^"]*)"')
 OPEN_MAX = 256
 """Requests under way at once: beyond, they queue, and their waiting counts."""
 KINDS = ("answered", "denied", "timeout", "failed", "throttled", "refused", "unreachable")
@@ -42,6 +44,8 @@ class Figures:
     outcomes: Counter[str] = field(factory=Counter)
     example: str = ""
     """The message of one that was not answered."""
+    blamed: Counter[str] = field(factory=Counter)
+    """Requests that failed, by the webhook that the server names for it."""
 
     @property
     def sent(self) -> int:
@@ -52,6 +56,10 @@ class Figures:
     def bad(self) -> int:
         """Requests whose webhook did not answer."""
         return self.outcomes["timeout"] + self.outcomes["failed"] + self.outcomes["unreachable"]
+
+    def bad_of(self, webhook: str) -> int:
+        """Requests that failed because of this webhook, or without anybody being named."""
+        return self.bad - self.blamed.total() + self.blamed[webhook]
 
     def quantile(self, share: float) -> float:
         """The time within which so many were answered; 0 if none was."""
@@ -67,6 +75,7 @@ async def load(send: Callable[[], Awaitable[Reply]], rate: float, seconds: float
     outcomes: Counter[str] = Counter()
     times: list[float] = []
     examples: list[str] = []
+    blamed: Counter[str] = Counter()
 
     async def one(due: float) -> None:
         async with room:
@@ -78,6 +87,8 @@ async def load(send: Callable[[], Awaitable[Reply]], rate: float, seconds: float
                 return
         kind = outcome(reply)
         outcomes[kind] += 1
+        if kind in ("timeout", "failed") and (named := _BLAMED.search(reply.message)):
+            blamed[named[1]] += 1
         if kind in ("answered", "denied", "timeout", "failed"):
             times.append(loop.time() - due)
         if kind not in ("answered", "denied"):
@@ -91,4 +102,4 @@ async def load(send: Callable[[], Awaitable[Reply]], rate: float, seconds: float
             if delay > 0:
                 await asyncio.sleep(delay)
             group.create_task(one(due))
-    return Figures(rate, tuple(sorted(times)), outcomes, examples[0] if examples else "")
+    return Figures(rate, tuple(sorted(times)), outcomes, examples[0] if examples else "", blamed)

@@ -2,7 +2,7 @@
 
 A client cannot see how long one webhook took. It sees how long a write took: so writes that a webhook is asked about
 are compared with writes that no webhook is asked about, at the same rate. Where others are asked about the same write,
-too, they are named beside it.
+too, they are named beside it, and the API server's own counts tell them apart.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from attrs import field, frozen
 
 from dashpot.runtime.doctor.cluster import Cluster, Reply
+from dashpot.runtime.doctor.counters import TYPES, Counts, Key, read
 from dashpot.runtime.doctor.dangers import Finding, Setting, examine
 from dashpot.runtime.doctor.load import Figures, load, outcome
 from dashpot.runtime.doctor.samples import Sample, Surroundings, baseline, candidates, concerns
@@ -29,16 +30,59 @@ TRIALS_MAX = 9
 """Kinds of writes tried until one comes past a webhook."""
 
 
+SATURATED = 3.0
+"""How many times the limit a write without webhooks may take at the 99th percentile before nothing can be told."""
+
+
 @frozen
 class Measure:
-    """One webhook at one rate."""
+    """One webhook at one rate. `name` is the webhook's."""
 
     figures: Figures
     base: Figures
+    name: str = ""
+    alone: bool = True
+    """Whether no other webhook is asked about the same write."""
+    own: Counts | None = None
+    """What the API server counted about this webhook meanwhile; None where it does not tell."""
 
     def added(self, share: float) -> float:
-        """Seconds that the webhook adds at a quantile, at least 0."""
+        """Seconds that the webhook adds at a quantile, at least 0. Where others are asked, too: what the API server
+        counted, and the whole difference only where it does not tell."""
+        if not self.alone and self.own is not None and self.own.calls:
+            return self.own.quantile(share)
         return max(0.0, self.figures.quantile(share) - self.base.quantile(share))
+
+    @property
+    def failed_open(self) -> int:
+        """Writes that went on because the webhook need not answer, and did not."""
+        return self.own.failed_open if self.own is not None else 0
+
+    @property
+    def bad(self) -> int:
+        """Writes for which this webhook did not answer."""
+        return (self.figures.bad if self.alone else self.figures.bad_of(self.name)) + self.failed_open
+
+    def unknown(self, slow_s: float) -> str:
+        """Why nothing can be said about the webhook at this rate; empty if something can."""
+        base, sent = self.base, self.base.sent
+        limit = max(slow_s, SLOW_S)  # a small limit makes no server busy
+        if base.quantile(0.5) > limit or base.quantile(0.99) > SATURATED * limit:
+            took = f"{base.quantile(0.5) * 1000:.0f} ms, one in a hundred {base.quantile(0.99) * 1000:.0f} ms"
+            return f"writes without webhooks take {took} themselves: the API server or this machine is saturated"
+        if base.bad or base.outcomes["throttled"] or base.outcomes["refused"]:
+            failed = sent - base.outcomes["answered"] - base.outcomes["denied"]
+            return f"{failed} of {sent} writes without webhooks failed: {base.example}"
+        if self.bad:
+            return ""
+        if self.figures.bad * 2 > self.figures.sent:
+            return f"other webhooks of the same write do not answer: {self.figures.example}"
+        if not self.alone and self.own is None and self.added(0.99) > slow_s:
+            return (
+                f"{self.added(0.99) * 1000:.0f} ms are added by it or by the others that are asked: cannot separate "
+                "them without the API server's /metrics"
+            )
+        return ""
 
 
 @frozen
@@ -55,7 +99,17 @@ class Profile:
 
     def slow(self, limit: float) -> bool:
         """Whether it adds more than that at some rate, or did not answer."""
-        return any(m.added(0.99) > limit or m.figures.bad for m in self.measures)
+        return any(not m.unknown(limit) and (m.added(0.99) > limit or m.bad) for m in self.measures)
+
+    def unknown(self, limit: float) -> tuple[str, ...]:
+        """What could not be found out about it."""
+        if self.unmeasured:
+            return (f"not measured: {self.unmeasured}",)
+        found = [f"at {m.figures.rate:g} writes a second {why}" for m in self.measures if (why := m.unknown(limit))]
+        blind = self.setting.hook.fail_open and any(m.own is None for m in self.measures)
+        if blind and not self.slow(limit):
+            found.append("whether it answers at all: it may fail open (Ignore), and /metrics is refused or silent")
+        return tuple(found)
 
 
 @frozen
@@ -71,11 +125,21 @@ class Report:
     findings: tuple[Finding, ...] = field(default=())
 
     @property
-    def healthy(self) -> bool:
-        """Whether nothing is slow and nothing can stop the cluster."""
-        return not any(finding.severity == "danger" for finding in self.findings) and not any(
+    def sick(self) -> bool:
+        """Whether something is slow or can stop the cluster."""
+        return any(finding.severity == "danger" for finding in self.findings) or any(
             profile.slow(self.slow_s) for profile in self.profiles
         )
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be found out, with its webhook."""
+        return tuple(f"{one.setting.hook.name}: {why}" for one in self.profiles for why in one.unknown(self.slow_s))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is slow, nothing can stop the cluster, and all could be found out."""
+        return not self.sick and not self.unknown
 
 
 async def profile(
@@ -143,13 +207,26 @@ async def _profile(
     )
     measures: list[Measure] = []
     await _warm(cluster, sample)
+    key = TYPES[setting.kind], setting.hook.name
+    namesakes = sum((TYPES[other.kind], other.hook.name) == key for other in found.settings)
     for base in plain:
-        if measures and measures[-1].figures.bad * 2 > measures[-1].figures.sent:
+        if measures and max(measures[-1].bad, measures[-1].figures.bad) * 2 > measures[-1].figures.sent:
             # It is down already: higher rates would only wait longer.
             break
         tell(f"{setting.hook.name} ({sample.text}), {base.rate:g} a second")
-        measures.append(Measure(await load(lambda: write(cluster, sample), base.rate, seconds), base))
+        before = await _counts(cluster, key)
+        figures = await load(lambda: write(cluster, sample), base.rate, seconds)
+        after = await _counts(cluster, key)
+        told = after is not None and before is not None and namesakes == 1 and after.calls > before.calls
+        own = after.since(before) if told and after is not None and before is not None else None
+        measures.append(Measure(figures, base, setting.hook.name, not shared, own))
     return Profile(setting, sample, shared, tuple(measures))
+
+
+async def _counts(cluster: Cluster, key: Key) -> Counts | None:
+    """What the API server counts about a webhook; None if it does not say."""
+    text = await cluster.text("/metrics")
+    return None if text is None else read(text).get(key, Counts())
 
 
 async def _choose(cluster: Cluster, setting: Setting, found: Survey) -> tuple[Sample | None, str]:
@@ -190,12 +267,26 @@ def _slowness(made: Profile, slow_s: float) -> list[Finding]:
     hook = made.setting.hook
     found = []
     for measure in made.measures:
-        added, bad, rate = measure.added(0.99), measure.figures.bad, measure.figures.rate
+        if measure.unknown(slow_s):
+            continue
+        added, bad, rate = measure.added(0.99), measure.bad, measure.figures.rate
         if bad:
-            severity = "warning" if hook.fail_open else "danger"
+            waited = measure.added(0.5) > slow_s
+            severity = "danger" if waited or not hook.fail_open else "warning"
             text = f"at {rate:g} writes a second {bad} of {measure.figures.sent} got no answer"
+            if measure.failed_open:
+                text += f" and went on without it after {measure.added(0.5) * 1000:.0f} ms (Ignore)"
             example = f": {measure.figures.example}" if measure.figures.example else ""
-            found.append(Finding(severity, "no-answer", hook.configuration, hook.name, text + example, FIXES["bad"]))
+            found.append(
+                Finding(
+                    severity,
+                    "no-answer",
+                    hook.configuration,
+                    hook.name,
+                    text + example,
+                    FIXES["open" if hook.fail_open else "bad"],
+                )
+            )
             break
         if added > slow_s:
             first = made.measures[0]
@@ -209,6 +300,7 @@ def _slowness(made: Profile, slow_s: float) -> list[Finding]:
 
 
 FIXES = {
+    "open": "see whether it is up; until then each write waits for it in vain: lower its timeoutSeconds",
     "bad": "see whether it is up and how much it can take; failurePolicy Ignore if writes matter more than its word",
     "load": "it is fast when idle only: give it more replicas, or narrow its rules and add matchConditions",
     "slow": "find out what it waits for; narrow its rules and add matchConditions",

@@ -1,4 +1,4 @@
-"""`dashpot doctor`: what makes a cluster slow or fragile."""
+"""`dashpot doctor`: which loop of a cluster stopped making progress, and why; what its webhooks cost."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from dashpot.cli import console
 from dashpot.cli.parser import seconds
-from dashpot.cli.problem import HOLDS, OUTSIDE, VIOLATED, WRONG, Problem
+from dashpot.cli.problem import HOLDS, OUTSIDE, UNKNOWN, VIOLATED, WRONG, Problem
 
 if TYPE_CHECKING:
     from dashpot.runtime.client.access import Access
+    from dashpot.runtime.doctor.diagnosis import Diagnosis
     from dashpot.runtime.doctor.webhooks import Measure, Profile, Report
 
-SUMMARY = "profile the admission webhooks of a cluster by dry run"
-USAGE = "dashpot doctor --webhooks [options]"
+SUMMARY = "which loop of a cluster stopped making progress, and why"
+USAGE = "dashpot doctor [--webhooks] [options]"
 DESCRIPTION = """\
-Sends dry-run writes past every admission webhook of a cluster, at each of the rates in turn, and compares them
-with writes that no webhook sees: what each adds to a write, where it does not answer, and which of its settings
-can stop the cluster. Nothing is stored.
+Looks at a cluster twice and names what stops its loops, then each object that is stuck: who should act on it, what
+that waits for, and the last error. What cannot be observed is listed, and never called fine. Nothing is stored.
 
-Exit status: 0 healthy, 1 something is slow or dangerous, 2 the command line is wrong, 4 the cluster cannot be asked.
+With --webhooks: sends dry-run writes past every admission webhook of a cluster, at each of the rates in turn, and
+compares them with writes that no webhook sees: what each adds to a write, where it does not answer, and which of
+its settings can stop the cluster. Nothing is stored.
+
+Exit status: 0 healthy, 1 something is wrong, slow or dangerous, 2 the command line is wrong, 3 not everything could be
+found out, 4 the cluster cannot be asked.
 """
-EXAMPLE = "  dashpot doctor --webhooks\n  dashpot doctor --webhooks --qps 5,50,500 --kubeconfig ~/.kube/config -o json"
+EXAMPLE = "  dashpot doctor\n  dashpot doctor --webhooks --qps 5,50,500 --kubeconfig ~/.kube/config -o json"
 
 RATES_MAX = 10
 RATE_MAX = 10_000.0
@@ -35,7 +40,9 @@ DURATION_MAX_S = 600.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("--webhooks", action="store_true", help="examine admission webhooks")
+    parser.add_argument("--webhooks", action="store_true", help="examine admission webhooks alone, under load")
+    parser.add_argument("--window", type=seconds, default=5.0, metavar="TIME", help="between two looks (default 5s)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say so where all is well")
     parser.add_argument("--qps", type=_rates, default=(5.0, 50.0, 500.0), metavar="N,…", help="default 5,50,500")
     parser.add_argument("--duration", type=seconds, default=3.0, metavar="TIME", help="of each rate (default 3s)")
     parser.add_argument(
@@ -58,8 +65,8 @@ def _rates(text: str) -> tuple[float, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Examines, prints, and says by the exit status whether all is well."""
-    if not args.webhooks:
-        raise Problem(WRONG, "nothing to examine", "say what: dashpot doctor --webhooks")
+    if args.window > DURATION_MAX_S:
+        raise Problem(WRONG, "--window is more than ten minutes", "5s shows what there is to see")
     if args.duration > DURATION_MAX_S:
         raise Problem(WRONG, "--duration is more than ten minutes", "3s shows what there is to see")
     try:
@@ -74,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         tls_context(access, access.login.certificate, access.login.key)
     except KubeconfigError as error:
         raise Problem(OUTSIDE, str(error), "name another one: --kubeconfig FILE") from None
+    if not args.webhooks:
+        return _told(asyncio.run(_diagnose(access, args)), args)
     report = asyncio.run(_examine(access, args))
     if args.output == "json":
         import msgspec
@@ -81,7 +90,9 @@ def run(args: argparse.Namespace) -> int:
         console.out(msgspec.json.format(msgspec.json.encode(_json(report)), indent=2).decode())
     else:
         _print(report)
-    return HOLDS if report.healthy else VIOLATED
+    if report.sick:
+        return VIOLATED
+    return UNKNOWN if report.unknown else HOLDS
 
 
 def _kubeconfigs(given: Path | None) -> list[Path]:
@@ -91,6 +102,55 @@ def _kubeconfigs(given: Path | None) -> list[Path]:
     if given is None and not named and own.exists():
         return [own]
     return search_path(given, named, Path.home())
+
+
+async def _diagnose(access: Access, args: argparse.Namespace) -> Diagnosis:
+    from dashpot.runtime.clock import SystemClock
+    from dashpot.runtime.doctor.cluster import HttpCluster, Unreachable
+    from dashpot.runtime.doctor.diagnosis import diagnose
+
+    cluster = HttpCluster(access, os.environ, terminal=sys.stdin is not None and sys.stdin.isatty())
+    try:
+        return await diagnose(cluster, SystemClock(), args.window)
+    except Unreachable as error:
+        raise Problem(OUTSIDE, str(error), "is the cluster up, and is it the right kubeconfig?") from None
+    finally:
+        await cluster.close()
+
+
+def _told(found: Diagnosis, args: argparse.Namespace) -> int:
+    """Prints a diagnosis; its exit status."""
+    if args.output == "json":
+        import attrs
+        import msgspec
+
+        shown = {
+            "format": 1,
+            "healthy": not found.sick and not found.unseen,
+            "first": found.first or None,
+            "causes": [attrs.asdict(one) for one in found.causes],
+            "stuck": [attrs.asdict(one) for one in found.stuck],
+            "unseen": list(found.unseen),
+        }
+        console.out(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    else:
+        _print_diagnosis(found, args.verbose)
+    return VIOLATED if found.sick else UNKNOWN if found.unseen else HOLDS
+
+
+def _print_diagnosis(found: Diagnosis, verbose: bool) -> None:
+    for cause in found.causes:
+        console.out(f"{console.paint(cause.code, 'red')}: {cause.object}: {cause.text}")
+        console.out(f"  fix: {cause.fix}")
+    for one in found.stuck:
+        what = f"{one.kind} {one.name}: {one.controller} waits for {one.waits_for}"
+        console.out(f"{console.paint('not-settled', 'yellow')}: {what}")
+        if one.error:
+            console.out(f"  last error: {one.error}")
+    for text in found.unseen:
+        console.out(f"{console.paint('not observed', 'yellow')}: {text}")
+    if verbose and not found.sick and not found.unseen:
+        console.out("healthy: every loop makes progress")
 
 
 async def _examine(access: Access, args: argparse.Namespace) -> Report:
@@ -146,6 +206,10 @@ def _print_findings(report: Report) -> None:
             f"{console.paint(finding.severity, styles.get(finding.severity, ''))}: {finding.webhook}: {finding.text}"
         )
         console.out(f"  fix: {finding.fix}")
+    if report.unknown:
+        console.out()
+    for text in report.unknown:
+        console.out(f"{console.paint('unknown', 'yellow')}: {text}")
     if report.healthy:
         console.out(f"\nhealthy: no webhook adds more than {_ms(report.slow_s)} to a write")
 
@@ -155,6 +219,7 @@ def _rows(profile: Profile) -> list[list[str]]:
     for measure in profile.measures:
         figures = measure.figures
         errors = sum(figures.outcomes[kind] for kind in ("failed", "unreachable", "refused", "throttled"))
+        errors += measure.failed_open
         rows.append(
             [
                 profile.setting.hook.name,
@@ -174,6 +239,7 @@ def _json(report: Report) -> dict[str, Any]:
     return {
         "format": 1,
         "healthy": report.healthy,
+        "unknown": list(report.unknown),
         "rates": list(report.rates),
         "duration_s": report.seconds,
         "slow_ms": report.slow_s * 1000,
@@ -221,5 +287,6 @@ def _json_measure(measure: Measure) -> dict[str, Any]:
         "p99_ms": figures.quantile(0.99) * 1000,
         "added_p50_ms": measure.added(0.5) * 1000,
         "added_p99_ms": measure.added(0.99) * 1000,
+        "failed_open": measure.failed_open,
         **{kind: figures.outcomes[kind] for kind in sorted(figures.outcomes)},
     }

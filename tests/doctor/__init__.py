@@ -1,0 +1,1 @@
+"""`dashpot doctor`: incidents planted on running servers, and its rules by tables."""
