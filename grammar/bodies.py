@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, evolve
 from lark import Token, Tree
 
-from dashpot.grammar import writes
+from dashpot.grammar import changed, writes
 from dashpot.grammar.builder import Builder
 from dashpot.grammar.expressions import condition, member, present, term, value
 from dashpot.grammar.facts import facts, of_elements
@@ -14,7 +14,7 @@ from dashpot.grammar.scope import Facts, Scope
 from dashpot.grammar.tree import Rule, parts, rule, rules, tokens, unquote
 from dashpot.grammar.typing import bare, describe, element, nullable
 from dashpot.model import types as t
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Note, cursor
 from dashpot.model.expr import Cached, Expr, Local, Memory
 
 REQUEUES = ("reconcile", "gone")
@@ -73,6 +73,8 @@ class _Body:
                 return self.requeue(tree, scope)
             case "fail":
                 return self.fail(tree, scope)
+            case "note":
+                return self.note(tree, scope)
             case _:
                 return self.write(tree, scope)
 
@@ -296,6 +298,9 @@ class _Body:
         words = LOCAL_ONLY.get(scope.body, "")
         if not words:
             return True
+        if verb == "event":
+            scope.error("D120", tree, f"There are no events in {words}.", "tell it in a reconcile or an action")
+            return False
         if verb == "read" and scope.body == "admission":
             scope.error(
                 "D120", tree, "An admission hook sees the truth; it reads nothing.", "name the kind: `Pod.exists(p, …)`"
@@ -311,12 +316,46 @@ class _Body:
             for _, block in handlers:
                 self.detached(block, scope)
             return scope
-        self.emit_call(call, handlers, scope)
+        if changed.asked(tree):
+            self.emit_if_changed(call, handlers, scope)
+        else:
+            self.emit_call(call, handlers, scope)
         if call.result is None:
             return scope
         return evolve(
             scope, facts=frozenset(f for f in scope.facts if not _rooted(f, call.result) or isinstance(f, Local))
         )
+
+    def note(self, tree: Rule, scope: Scope) -> Scope:
+        """`event x Normal "Reason" message`."""
+        self.may_call(tree, scope, "event")
+        path, reason, message = rule(tree, "path"), tokens(tree, "STRING")[0], parts(tree)[-1]
+        assert path is not None
+        to = writes.target(path, scope)
+        said = value(message, scope, t.Name(), "The message of an event")
+        if to is None:
+            return scope
+        if to.rest:
+            text = "An event is about a whole object, not a part of it."
+            scope.error("D212", path, text, f"write `event {path.children[0]} …`")
+            return scope
+        words = unquote(reason)
+        if not words[:1].isupper() or not words.isalnum():
+            text = f"The reason of an event is a word like `FailedCreate`, but this is {words!r}."
+            scope.error("D218", reason, text, "write letters and digits, the first a capital, without spaces")
+        severity = rule(tree, "severity")
+        assert severity is not None
+        label = self.builder.label()
+        self.builder.emit(Note(to.object, str(tokens(severity)[0]), words, said, label, scope.span(tree)), label)
+        return scope
+
+    def emit_if_changed(self, call: Call, handlers: list[tuple[str, Rule]], scope: Scope) -> None:
+        """The call behind a test whether it would change what its local holds."""
+        call, test = changed.tested(call, self.builder, scope)
+        then, other = self.builder.label(), self.builder.label()
+        self.builder.emit(Branch(test, then, other, call.span), then)
+        self.emit_call(call, handlers, scope)
+        self.builder.open = [*self.builder.open, other]
 
     def detached(self, block: Rule, scope: Scope) -> None:
         """Type a handler whose call was reported, for its own messages."""

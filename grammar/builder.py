@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, evolve, field
 
 from dashpot.model import types as t
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node, Note
 from dashpot.model.span import Span
 
 
@@ -60,7 +60,7 @@ class Builder:
     def _joined(self, node: Node) -> Node:
         at = self.bound
         match node:
-            case Bind() | Assign():
+            case Bind() | Assign() | Note():
                 return evolve(node, next=at[node.next])
             case Branch(then=then, other=other):
                 return evolve(node, then=at[then], other=at[other])

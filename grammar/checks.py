@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 from lark import Token
 
-from dashpot.grammar import fields, writes
+from dashpot.grammar import changed, fields, writes
 from dashpot.grammar.adapt import adapt
 from dashpot.grammar.expressions import condition, term
 from dashpot.grammar.fold import fold
@@ -248,6 +248,9 @@ def _step(tree: Rule, scope: Scope) -> Step | None:
                 else None
             )
         case _:
+            if changed.asked(tree):
+                text = "A scenario plays what it says, changed or not."
+                scope.error("D120", tree, text, "leave `if changed` out")
             for handler in rules(tree, "handler"):
                 scope.error(
                     "D120",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from attrs import field, frozen
 
 from dashpot.grammar.inline import walk
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, Node, Note
 from dashpot.model.expr import Cached, Expr, Local, Member, Memory
 from dashpot.model.span import Span
 
@@ -107,6 +107,8 @@ def terms(node: Node) -> Iterator[Expr]:
             yield from (e for e in (node.target, node.name, node.where, node.to) if e is not None)
             yield from (item.value for item in node.fields)
             yield from (op.value for op in node.ops if op.value is not None)
+        case Note():
+            yield from (node.target, node.message)
         case End():
             if node.delay is not None:
                 yield node.delay

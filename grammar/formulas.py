@@ -41,6 +41,13 @@ def _property(tree: Rule, scope: Scope) -> Property | None:
     formula = _formula(rules(tree)[-1], scope)
     if formula is None:
         return None
+    if each is not None and isinstance(formula, OnWrite | NoLostUpdates):
+        scope.error(
+            "D120",
+            names[1],
+            f"A property of writes speaks of what is written: `for {each[0]} in {each[1]}` has nothing to say.",
+            f"remove `for {each[0]} in {each[1]}`, and use the object that the `on` names",
+        )
     return Property(str(token), each, formula, scope.module.name, scope.span(tree))
 
 

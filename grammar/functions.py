@@ -73,7 +73,10 @@ def call(declared: Declared, args: list[Part], tree: Part, scope: Scope) -> Expr
     if any(isinstance(v.type, t.Bottom) and isinstance(v, Literal) for v in values):
         return Literal(None, fun.result, span)
     body = _apply(fun, values, scope)
-    return Extern(fun.name, tuple(values), body, fun.result, span) if fun.extern else body
+    if not fun.extern:
+        return body
+    home = declared.module
+    return Extern(fun.name, tuple(values), body, fun.result, home.name, home.file, span)
 
 
 def _apply(fun: Function, values: list[Expr], scope: Scope) -> Expr:

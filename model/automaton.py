@@ -136,7 +136,22 @@ class End:
     span: Span = span_field()
 
 
-Node: TypeAlias = Bind | Assign | Branch | Loop | Call | End
+@frozen
+class Note:
+    """`event target Normal "Reason" message`: tells people, and changes nothing that a spec can look at.
+
+    `type`: "Normal" or "Warning"; `message`: a text. The checker passes it by and evaluates nothing of it.
+    """
+
+    target: Expr
+    type: str
+    reason: str
+    message: Expr
+    next: int
+    span: Span = span_field()
+
+
+Node: TypeAlias = Bind | Assign | Branch | Loop | Call | Note | End
 
 
 @frozen

@@ -204,12 +204,17 @@ class Builtin:
 
 @frozen
 class Extern:
-    """A call of an `extern fun`: the checker reads `abstract` (parameters already substituted)."""
+    """A call of an `extern fun`: the checker reads `abstract` (parameters already substituted).
+
+    `module` and `file` are those of its declaration: they say where the function is computed at run time.
+    """
 
     name: str
     args: tuple[Expr, ...]
     abstract: Expr
     type: Type
+    module: str = ""
+    file: str = ""
     span: Span = span_field()
 
 

@@ -125,7 +125,12 @@ def _extreme(terms: Terms, op: str, pairs: list[tuple[Node, Value, Node]], ok: N
 def _sorted(terms: Terms, items: Items, keys: list[Value]) -> Value:
     """A rank an item: how many items inside come strictly before it; ties share a rank."""
     g, n = terms.g, len(keys)
-    sooner = {(i, j): less(terms, keys[i], keys[j]) for i in range(n) for j in range(n) if i != j}
+    # What is surely not inside has no key (see `fold`): nothing comes before or behind it.
+    here = [inside is not g.false for inside, _ in items.items]
+    sooner = {
+        (i, j): less(terms, keys[i], keys[j]) if here[i] and here[j] else g.false
+        for i in range(n) for j in range(n) if i != j
+    }  # fmt: skip
     ranks = [g.sum([g.and_(items.items[j][0], sooner[j, i]) for j in range(n) if j != i]) for i in range(n)]
     apart = {(j, i): g.or_(sooner[i, j], sooner[j, i]) for i in range(n) for j in range(i)}
     return Items(list(items.items), ranks, None, apart)

@@ -5,10 +5,13 @@ One spec is buggy or fixed by a constant; what the other variant writes, reads o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from dashpot.model import expr as e
-from dashpot.model.automaton import Automaton, Branch, End
+from dashpot.model import types as t
+from dashpot.model.automaton import Automaton, Branch, Call, End, Loop, Node, Note
 from dashpot.model.kernel.flow import successors
 from dashpot.model.program import Action, Controller, Environment, Process, Program
 
@@ -48,7 +51,8 @@ def _off(a: Action, values: Values) -> bool:
 
 
 def reduced(body: Automaton, values: Values) -> Automaton:
-    """The body with its unreachable nodes blanked; indices stay."""
+    """The body without its events and with its unreachable nodes blanked; indices stay."""
+    body = _without_notes(body)
     reached: set[int] = set()
     stack = [0]
     while stack:
@@ -66,6 +70,41 @@ def reduced(body: Automaton, values: Values) -> Automaton:
         return body
     nodes = tuple(node if i in reached else End(span=node.span) for i, node in enumerate(body.nodes))
     return attrs.evolve(body, nodes=nodes)
+
+
+def _without_notes(body: Automaton) -> Automaton:
+    """The body with a way around each event, of which the world knows nothing."""
+    if not any(isinstance(node, Note) for node in body.nodes):
+        return body
+
+    def beyond(at: int) -> int:
+        node = body.nodes[at]
+        while isinstance(node, Note):
+            at = node.next
+            node = body.nodes[at]
+        return at
+
+    entry = beyond(0)
+    nodes = [_led(node, beyond) for node in body.nodes]
+    if entry:
+        # the entry is node 0: an event there gives its place to a test that leads on
+        nodes[0] = Branch(e.Literal(True, t.Bool()), entry, entry, body.nodes[0].span)
+    return attrs.evolve(body, nodes=tuple(nodes))
+
+
+def _led(node: Node, beyond: Callable[[int], int]) -> Node:
+    match node:
+        case Branch():
+            return attrs.evolve(node, then=beyond(node.then), other=beyond(node.other))
+        case Loop():
+            return attrs.evolve(node, body=beyond(node.body), next=beyond(node.next))
+        case Call():
+            handlers = tuple((error, beyond(at)) for error, at in node.handlers)
+            return attrs.evolve(node, next=beyond(node.next), handlers=handlers)
+        case End():
+            return node
+        case _:
+            return attrs.evolve(node, next=beyond(node.next))
 
 
 def constant(x: e.Expr, values: Values) -> int | bool | str | None:

@@ -474,7 +474,7 @@ def resync_steps(world: World, actor: Actor) -> None:
 def delivery_steps(world: World, actor: Actor) -> None:
     """Each lagging cache takes its oldest undelivered change."""
     for cache in actor.caches.values():
-        if cache.lagging:
+        if cache.lagging and cache.rows:  # a kind of which the scope has no object never changes
             _delivery(world, actor, cache)
 
 
