@@ -36,16 +36,33 @@ class Symmetries:
     def __init__(self, backend: Backend) -> None:
         self.layout: Layout = backend.layout
         self._system: System = backend.system
-        self.groups: tuple[Group, ...] = tuple(g for g in backend.system.symmetry.groups if self._used(g))
-        names = {group.name for group in self.groups}
-        self._names = names
-        self._families: dict[int, Place] = {}
-        self._at: dict[Place, int] = {}
-        for cell in backend.system.cells:
-            self._place(cell)
+        self._take(tuple(g for g in backend.system.symmetry.groups if self._used(g)))
+        # A cell that is left out for one element alone (nothing can ever be there) has no image: its group is searched
+        # without reduction.
+        while (whole := tuple(g for g in self.groups if self._closed(g))) != self.groups:
+            self._take(whole)
         self._moves: dict[tuple[str, Permutation], Move] = {}
         self._swaps: dict[Tie, list[Move]] = {}
         self._free: dict[Tie, list[Move]] = {}
+
+    def _take(self, groups: tuple[Group, ...]) -> None:
+        """These groups are the ones that act."""
+        self.groups: tuple[Group, ...] = groups
+        self._names = {group.name for group in groups}
+        self._families: dict[int, Place] = {}
+        self._at: dict[Place, int] = {}
+        for cell in self._system.cells:
+            self._place(cell)
+
+    def _closed(self, group: Group) -> bool:
+        """Whether every cell has a counterpart under each exchange of neighbours, hence under every permutation."""
+        for at in range(group.size - 1):
+            swap = list(range(group.size))
+            swap[at : at + 2] = at + 1, at
+            for cell in self._system.cells:
+                if self.layout.width[cell.index] and self._counterpart(cell, group, tuple(swap)) is None:
+                    return False
+        return True
 
     def _used(self, group: Group) -> bool:
         return group.size > 1 and any(
@@ -101,11 +118,17 @@ class Symmetries:
         return move
 
     def _image(self, cell: Cell, group: Group, permutation: Permutation) -> int:
+        image = self._counterpart(cell, group, permutation)
+        assert image is not None, cell.name
+        return image
+
+    def _counterpart(self, cell: Cell, group: Group, permutation: Permutation) -> int | None:
+        """The cell that this one becomes; None where it has none of its width."""
         family, _ = self._families[cell.index]
         there = tuple(permutation[e] if name == group.name else e for name, e in self._indexed(cell))
         image = self._at.get((family, there))
         if image is None or self.layout.width[image] != self.layout.width[cell.index]:
-            raise AssertionError(f"{cell.name} has no counterpart under a permutation of {group.name}")
+            return None
         return image
 
     def orbit(self, state: int) -> set[int]:

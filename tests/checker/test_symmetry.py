@@ -12,10 +12,11 @@ from tests.model.random_systems import State, steps
 from tests.model.random_systems import explore as plain
 
 from dashpot.checker.decide import explore
-from dashpot.checker.explore import Options, check_system
+from dashpot.checker.explore import Options, check, check_system
 from dashpot.checker.search import breadth_first
 from dashpot.checker.symmetry import Symmetries
 from dashpot.checker.verdict import Violated
+from dashpot.grammar.load import load_text
 from dashpot.model.interpret import evaluate
 from dashpot.model.lower.python import compile_system
 from dashpot.model.system import System
@@ -126,3 +127,42 @@ def test_anchor_has_the_same_verdicts_on_fewer_states() -> None:
         kinds = {r.property: getattr(r.verdict, "kind", "holds") for r in report.results}
         found = {"no_overshoot": "safety", "settles": "loop", "hot_loop": "loop"}
         assert kinds == (dict.fromkeys(found, "holds") if fix else found)
+
+
+LISTED_BEFORE = """
+use kubernetes.core (Pod)
+resource Site "example.com/v1" {
+  spec   { pods: 0..2 = 1 }
+  status { ready: 0..2 = 0 }
+}
+controller C for Site {
+  owns Pod
+  reconcile s {
+    let pods = list cached Pod where p -> p.owner == s
+    if pods.size() < s.spec.pods {
+      create Pod { generateName: s.name + "-", owner: s } on Denied { return }
+    }
+    if s.status.ready != pods.count(p, p.status.ready) {
+      update s.status { ready: pods.count(p, p.status.ready) } on Conflict { requeue }
+    }
+  }
+}
+property grown for s in Site = converges to Pod.count(p, p.owner == s) == s.spec.pods
+check small {
+  run    C
+  scope  { Site: 1, Pod: 2 }
+  given  Site web { spec: { pods: 2 } }
+  expect grown
+}
+"""
+
+
+def test_a_group_whose_elements_do_not_all_have_the_same_cells_is_searched_as_it_is() -> None:
+    """Of a list that is read before the first pod is made, only one slot can have been in use."""
+    program = load_text(LISTED_BEFORE)
+    reduced = check(program, program.checks[0])
+    whole = check(program, program.checks[0], Options(symmetry=False))
+    assert reduced.complete and whole.complete
+    assert reduced.symmetry == ()
+    assert [(r.property, r.verdict) for r in reduced.results] == [(r.property, r.verdict) for r in whole.results]
+    assert reduced.states == whole.states == 9
