@@ -11,7 +11,7 @@ from typing import NoReturn
 from dashpot.cli import console
 from dashpot.cli.problem import WRONG, Problem, nearest
 
-COMMANDS = ("new", "fmt", "lint", "check", "scenario", "sim", "explain", "graph", "up", "store", "doctor", "completion")
+COMMANDS = tuple("new fmt lint check scenario sim explain graph run crd up store doctor completion".split())
 
 EPILOG = """\
 exit status:

@@ -99,6 +99,23 @@ def with_scope(program: Program, check: Check, settings: list[str]) -> Check:
     return evolve(check, scope=tuple(scope.items()))
 
 
+def constants_of(program: Program, settings: list[str]) -> dict[str, int | bool | str]:
+    """What `--set CONST=VALUE` says of constants, where there is no check."""
+    found: dict[str, int | bool | str] = {}
+    for setting in settings:
+        name, sign, text = setting.partition("=")
+        name = name.strip()
+        if not sign or not name or not text.strip():
+            raise Problem(WRONG, f"'{setting}' sets nothing", "write --set NAME=VALUE, as in --set MAX=3")
+        names = [c.name for c in program.constants]
+        if name not in names:
+            raise choose("constant", name, sorted(names))
+        value = _value(program, name, text.strip())
+        if not isinstance(value, tuple):
+            found[name] = value
+    return found
+
+
 def _names(program: Program) -> list[str]:
     constants = [c.name for c in program.constants]
     return [*constants, *(r.kind for r in program.resources), "lag", "opaque"]
