@@ -1,0 +1,1 @@
+"""Controllers of the library, run against an API server."""
