@@ -1,0 +1,136 @@
+"""What the rules of placement look at: a pod, a node with its pods, and what a rule answers.
+
+Quantities are integers (scheduling rule S3): processor in thousandths, everything else in units, each rounded up.
+Semantics: kube-scheduler v1.34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from attrs import define, field, frozen
+
+from dashpot.model.objects import quantity
+from dashpot.model.placement import request
+
+Object = dict[str, Any]
+Amounts = dict[str, int]
+
+
+class Code(IntEnum):
+    """What became of a node, or of a whole cycle: later members are worse."""
+
+    SUCCESS = 0
+    UNSCHEDULABLE = 1
+    """Would pass if other pods went away."""
+    UNRESOLVABLE = 2
+    """No pod's going would help (upstream: UnschedulableAndUnresolvable)."""
+
+
+@frozen
+class Status:
+    """A rule's answer; `plugin` names the rule, `reasons` are told to people."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the node passes."""
+        return self.code is Code.SUCCESS
+
+
+OK = Status()
+
+
+def amounts(quantities: Mapping[str, Any] | None) -> Amounts:
+    """A resource list as integers."""
+    found: Amounts = {}
+    for name, text in (quantities or {}).items():
+        found[name] = request.whole(name, quantity.parse(str(text)))
+    return found
+
+
+@frozen(eq=False)
+class Pod:
+    """A pod as the rules see it: the object, and what it asks for (computed once)."""
+
+    object: Object
+    asks: Amounts
+    counted: Amounts
+    ports: tuple[tuple[str, str, int], ...]
+
+    @staticmethod
+    def of(obj: Object) -> Pod:
+        """From the API's object."""
+        spec = obj.get("spec") or {}
+        return Pod(obj, request.requests(spec), request.counted(spec), tuple(request.host_ports(spec)))
+
+    @property
+    def spec(self) -> Object:
+        """Its spec."""
+        found: Object = self.object.get("spec") or {}
+        return found
+
+    @property
+    def uid(self) -> str:
+        """Its identity."""
+        return str(self.object["metadata"].get("uid", ""))
+
+
+@define(eq=False)
+class NodeView:
+    """A node, and the pods that fill it (bound or assumed, not ended), summed up as they come and go."""
+
+    object: Object
+    allocatable: Amounts = field(factory=dict)
+    pods: dict[str, Pod] = field(factory=dict)
+    used: Amounts = field(factory=dict)
+    counted: Amounts = field(factory=dict)
+    """As `used`, with what scores count for pods that ask for nothing."""
+
+    @staticmethod
+    def of(obj: Object, pods: Iterable[Pod] = ()) -> NodeView:
+        """From the API's object and the pods on it."""
+        view = NodeView(obj)
+        view.change(obj)
+        for pod in pods:
+            view.add(pod)
+        return view
+
+    def change(self, obj: Object) -> None:
+        """The node object is another version now."""
+        self.object = obj
+        self.allocatable = amounts((obj.get("status") or {}).get("allocatable"))
+
+    def add(self, pod: Pod) -> None:
+        """A pod fills it; a pod that is there already is replaced."""
+        self.remove(pod.uid)
+        self.pods[pod.uid] = pod
+        for name, amount in pod.asks.items():
+            self.used[name] = self.used.get(name, 0) + amount
+        for name, amount in pod.counted.items():
+            self.counted[name] = self.counted.get(name, 0) + amount
+
+    def remove(self, uid: str) -> None:
+        """A pod has gone; idempotent."""
+        pod = self.pods.pop(uid, None)
+        if pod is not None:
+            for name, amount in pod.asks.items():
+                self.used[name] -= amount
+            for name, amount in pod.counted.items():
+                self.counted[name] -= amount
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def taints(self) -> list[Object]:
+        """Its taints."""
+        found: list[Object] = (self.object.get("spec") or {}).get("taints") or []
+        return found

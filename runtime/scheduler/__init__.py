@@ -1,0 +1,1 @@
+"""The scheduler: binds pods to nodes by the rules of `model/placement`."""

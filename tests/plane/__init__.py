@@ -1,0 +1,1 @@
+"""Tests of the plane, its simulated nodes, its scheduler and its metrics, on virtual time."""

@@ -1,0 +1,1 @@
+"""Tests of the scheduler and of the rules of placement."""

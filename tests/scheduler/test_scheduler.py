@@ -1,0 +1,183 @@
+"""The scheduler at work: what it binds, what it tells of pods that stand nowhere, and when it tries again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dashpot.model.placement import message, request
+from dashpot.model.placement.shape import Code, Status
+from dashpot.runtime.loop import run_virtual, virtual_clock
+from dashpot.runtime.scheduler.queue import SchedulingQueue
+from tests.plane.kit import Object, World, pod, run
+
+ONE = ["replicaset-controller"]
+
+
+def waits(obj: Object) -> Object:
+    """The condition that tells why a pod waits."""
+    return next(one for one in obj["status"]["conditions"] if one["type"] == "PodScheduled")
+
+
+def test_a_pod_that_fits_nowhere_is_told_why_and_fits_later() -> None:
+    async def test(world: World) -> None:
+        await world.make(pod("picky", nodeSelector={"disk": "ssd"}))
+        await asyncio.sleep(2)
+        why = (
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes are "
+            "available: 2 Preemption is not helpful for scheduling."
+        )
+        told = waits(await world.pod("picky"))
+        assert (told["status"], told["reason"], told["message"]) == ("False", "Unschedulable", why)
+        assert await world.events("FailedScheduling") == [why]
+        await world.client.patch("nodes", "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+        found = await world.phase("picky", "Running")
+        assert found["spec"]["nodeName"] == "node-1"
+        assert waits(found)["status"] == "True"
+        assert "Successfully assigned default/picky to node-1" in await world.events("Scheduled")
+
+    run(test, nodes=2, controllers=ONE)
+
+
+def test_a_full_node_takes_the_next_pod_when_one_goes() -> None:
+    async def test(world: World) -> None:
+        big: Object = {"container": {"resources": {"requests": {"cpu": "5"}}}}
+        await world.make(pod("a", **big), pod("b", **big))
+        await world.phase("a", "Running")
+        await asyncio.sleep(2)
+        assert waits(await world.pod("b"))["message"].startswith(
+            "0/1 nodes are available: 1 Insufficient cpu. preemption"
+        )
+        await world.client.delete("pods", "a", "default")
+        await world.phase("b", "Running")
+
+    run(test, nodes=1, controllers=ONE)
+
+
+def test_a_node_that_is_not_ready_yet_or_cordoned_takes_nobody() -> None:
+    async def test(world: World) -> None:
+        await world.make(pod("p"))
+        await asyncio.sleep(1)
+        told = waits(await world.pod("p"))["message"]
+        assert told.startswith(
+            "0/2 nodes are available: 2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }."
+        )
+        await world.client.patch("nodes", "node-0", {"spec": {"unschedulable": True}})
+        await world.untaint()
+        assert (await world.phase("p", "Running"))["spec"]["nodeName"] == "node-1"
+
+    run(test, nodes=2, controllers=ONE, untaint=False)
+
+
+def test_without_nodes_a_pod_waits() -> None:
+    async def test(world: World) -> None:
+        await world.make(pod("p"))
+        await asyncio.sleep(3)
+        assert waits(await world.pod("p"))["message"] == "no nodes available to schedule pods"
+
+    run(test, nodes=0, controllers=ONE)
+
+
+def test_others_and_gated_pods_are_left_alone() -> None:
+    async def test(world: World) -> None:
+        await world.make(pod("theirs", schedulerName="other"), pod("gated", schedulingGates=[{"name": "a.io/b"}]))
+        await asyncio.sleep(5)
+        assert "nodeName" not in (await world.pod("theirs"))["spec"]
+        assert "nodeName" not in (await world.pod("gated"))["spec"]
+        await world.client.patch("pods", "gated", {"spec": {"schedulingGates": []}}, "default")
+        await world.phase("gated", "Running")
+
+    run(test, nodes=1, controllers=ONE)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "told"),
+    [
+        ({}, "no nodes available to schedule pods"),
+        (
+            {
+                "a": Status(Code.UNSCHEDULABLE, ("Insufficient cpu", "Too many pods")),
+                "b": Status(Code.UNSCHEDULABLE, ("Insufficient cpu",)),
+                **{f"c{at}": Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",)) for at in range(10)},
+            },
+            "0/12 nodes are available: 1 Too many pods, 10 node(s) were unschedulable, 2 Insufficient cpu. preemption: "
+            "0/12 nodes are available: 10 Preemption is not helpful for scheduling, 2 No preemption victims found for "
+            "incoming pod.",
+        ),
+    ],
+)
+def test_reasons_are_counted_and_sorted_as_text(statuses: dict[str, Status], told: str) -> None:
+    assert message.unfit(statuses) == told
+
+
+@pytest.mark.parametrize(
+    ("spec", "asks"),
+    [
+        ({"containers": [{"resources": {"requests": {"cpu": "1500u"}}}] * 2}, {"cpu": 3}),
+        ({"containers": [_c := {"resources": {"requests": {"cpu": "1"}}}], "initContainers": [_c]}, {"cpu": 1000}),
+        ({"containers": [_c], "initContainers": [{**_c, "restartPolicy": "Always"}]}, {"cpu": 2000}),
+        (
+            {
+                "containers": [_c],
+                "initContainers": [
+                    {**_c, "restartPolicy": "Always"},
+                    {"resources": {"requests": {"cpu": "3"}}},
+                ],
+            },
+            {"cpu": 4000},
+        ),
+        ({"containers": [_c], "resources": {"requests": {"cpu": "500m", "example.com/x": "1"}}}, {"cpu": 500}),
+        ({"containers": [_c], "overhead": {"cpu": "250m", "memory": "1Ki"}}, {"cpu": 1250, "memory": 1024}),
+    ],
+)
+def test_a_pod_asks_for_the_most_it_needs_at_once(spec: Object, asks: dict[str, int]) -> None:
+    assert request.requests(spec) == asks
+
+
+def test_the_queue_backs_off_parks_and_wakes() -> None:
+    async def main() -> None:
+        clock = virtual_clock()
+        queue = SchedulingQueue(clock.now)
+
+        def named(name: str, priority: int = 0) -> Object:
+            return {"metadata": {"uid": name, "name": name}, "spec": {"priority": priority}}
+
+        queue.add("low", named("low"))
+        queue.add("high", named("high", 10))
+        queue.add("late", named("late"))
+        assert [(await queue.pop()).key for _ in range(3)] == ["high", "low", "late"]
+        queue.add("one", named("one"))
+        delays = []
+        for _ in range(6):
+            one = await queue.pop()
+            begun = clock.now()
+            queue.requeue(one, queue.helped, error=True)
+            again = await queue.pop()
+            assert again is one
+            delays.append(round(clock.now() - begun))
+            queue.requeue(one, queue.helped)
+            queue.help()
+        assert delays[:3] == [1, 4, 10]
+        assert set(delays[3:]) == {10}
+        one = await queue.pop()
+        queue.requeue(one, queue.helped)
+        assert queue.counts()["unschedulable"] == 1
+        begun = clock.now()
+        assert await queue.pop() is one
+        assert clock.now() - begun == pytest.approx(300)
+
+    run_virtual(main(), seed=1)
+
+
+def test_what_happened_during_a_cycle_is_not_missed() -> None:
+    async def main() -> None:
+        queue = SchedulingQueue(virtual_clock().now)
+        queue.add("p", {"metadata": {"uid": "p", "name": "p"}, "spec": {}})
+        one = await queue.pop()
+        seen = queue.helped
+        queue.help()
+        queue.requeue(one, seen)
+        assert queue.counts() == {"active": 0, "backoff": 1, "unschedulable": 0}
+
+    run_virtual(main(), seed=1)
