@@ -17,6 +17,11 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _CLASSES = (("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000))
 
 
+MAKING_S = 130.0
+"""How long another server may take to make the Service: a little longer than its address is kept for it."""
+AGAIN_S = 0.2
+
+
 async def ensure(internal: Internal, catalog: Catalog, *, address: str) -> None:
     """Makes what is missing; what is there stays as its owner left it. `address` is the API's own in the services."""
     await asyncio.gather(*(_ensure(internal, catalog, _namespace(name)) for name in NAMESPACES))
@@ -26,8 +31,20 @@ async def ensure(internal: Internal, catalog: Catalog, *, address: str) -> None:
 
 
 async def ensure_service(internal: Internal, catalog: Catalog, address: str) -> None:
-    """The Service `kubernetes`, if it is missing."""
-    await _ensure(internal, catalog, _service(address))
+    """The Service `kubernetes`, if it is missing.
+
+    Of several servers that start at once on one store, one makes it; the address is taken before the Service can be
+    seen, so that the others wait for it. Should that one die in between, the address is free after two minutes.
+    """
+    ends = asyncio.get_running_loop().time() + MAKING_S
+    while True:
+        try:
+            await _ensure(internal, catalog, _service(address))
+            return
+        except StatusError as error:
+            if "already allocated" not in error.message or asyncio.get_running_loop().time() >= ends:
+                raise
+        await asyncio.sleep(AGAIN_S)
 
 
 async def renumber_service(internal: Internal, catalog: Catalog, address: str) -> str:
