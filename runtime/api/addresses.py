@@ -2,8 +2,8 @@
 
 Because the store decides, two API servers on one etcd never give the same address away. A key holds the Service that
 took it; what belongs to no Service any more (a crash between two writes) is given back when it is next in the way.
-Ranges and texts: pkg/registry/core/service/ipallocator and portallocator, release 1.34; KEP-3070 (the first part of a
-range is kept for addresses that users name).
+Ranges and texts: pkg/registry/core/service/ipallocator and portallocator, release 1.34; KEP-3070 and KEP-3668 (the
+first part of a range is kept for what users name).
 """
 
 from __future__ import annotations
@@ -125,6 +125,12 @@ class Pool:
                 await self._store.put(Put(self._key(number), f"{now:.0f} {owner}".encode(), expect=expect))
 
 
+def static_ports(size: int) -> int:
+    """How many node ports at the lower end of a range are given by chance only when the others are used up, so that
+    users can name them (KEP-3668; portallocator, calculateRangeOffset)."""
+    return 0 if size <= 16 else min(max(16, size // 32), 128)
+
+
 class Services(Hook):
     """Gives a Service its addresses and ports before it is stored, and takes them back when it is gone."""
 
@@ -135,7 +141,8 @@ class Services(Hook):
         usable = max(min(self._network.num_addresses - 2, 2**20), 1)
         reserved = min(max(16, usable // 16), 256, usable)
         self._addresses = Pool(store, "/ranges/serviceips/", usable, reserved, chance, clock)
-        self._ports = Pool(store, "/ranges/servicenodeports/", ports[1] - ports[0] + 1, 0, chance, clock)
+        size = ports[1] - ports[0] + 1
+        self._ports = Pool(store, "/ranges/servicenodeports/", size, static_ports(size), chance, clock)
         self._low, self._high = ports
 
     @property

@@ -11,7 +11,8 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def bounded(body: bytes, descriptor: Descriptor, most: int) -> None:
-    """Walks the fields of a message; ValueError where there are more messages than `most`, or what is no protobuf."""
+    """Walks the fields of a message; ValueError where there are more messages than `most`. What is no protobuf ends the
+    walk: the parser says what is wrong with it."""
     left = most
     stack = [(0, len(body), descriptor)]
     while stack:
@@ -23,7 +24,7 @@ def bounded(body: bytes, descriptor: Descriptor, most: int) -> None:
             if wire == _BYTES:
                 size, at = _varint(body, at, end)
                 if at + size > end:
-                    raise ValueError("Error parsing message")
+                    return
                 field = fields.get(tag >> 3)
                 if field is not None and field.message_type is not None:
                     left -= 1
@@ -37,7 +38,7 @@ def bounded(body: bytes, descriptor: Descriptor, most: int) -> None:
             elif wire in (_FIXED64, _FIXED32):
                 at += 8 if wire == _FIXED64 else 4
             else:
-                raise ValueError("Error parsing message")
+                return
 
 
 def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
@@ -49,4 +50,4 @@ def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ValueError("Error parsing message")
+    return 0, end

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from tests.api.serving import Object, Serving, run
+
+from dashpot.runtime.api.addresses import static_ports
 
 SERVICES = "/api/v1/namespaces/n/services"
 MERGE = "application/merge-patch+json"
@@ -94,6 +97,22 @@ def test_node_ports() -> None:
         assert again["spec"]["ports"][0]["nodePort"] == port
 
     run(test, node_ports=(30000, 30001))
+
+
+@pytest.mark.parametrize(("size", "kept"), [(2, 0), (16, 0), (17, 16), (512, 16), (2768, 86), (65535, 128)])
+def test_the_lower_node_ports_are_for_those_who_name_them(size: int, kept: int) -> None:
+    assert static_ports(size) == kept
+
+
+def test_chance_gives_node_ports_of_the_upper_part() -> None:
+    async def test(at: Serving) -> None:
+        made = [await at.done("POST", SERVICES, service(f"a{n}", type="NodePort")) for n in range(24)]
+        given = {one["spec"]["ports"][0]["nodePort"] for one in made}
+        assert given == set(range(30016, 30040))
+        last = await at.done("POST", SERVICES, service("last", type="NodePort"))
+        assert last["spec"]["ports"][0]["nodePort"] in range(30000, 30016)
+
+    run(test, node_ports=(30000, 30039))
 
 
 def test_an_external_name_has_no_address() -> None:

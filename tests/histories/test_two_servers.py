@@ -162,7 +162,7 @@ def test_addresses(two: Two) -> None:
         assert set(Counter(one["spec"]["clusterIP"] for one in made).values()) == {1}
         assert set(Counter(one["spec"]["ports"][0]["nodePort"] for one in made).values()) == {1}
         for number in range(10):
-            wanted = service("x", clusterIP=f"10.100.0.{number}", ports=[{"port": 80, "nodePort": 32700 + number}])
+            wanted = service("x", clusterIP=f"10.100.0.{number}", ports=[{"port": 80, "nodePort": 30000 + number}])
             answers = await asyncio.gather(
                 *(
                     client.ask("POST", path, {**wanted, "metadata": {"name": f"w{number}{c}"}})
@@ -172,7 +172,7 @@ def test_addresses(two: Two) -> None:
             assert sorted(code for code, _ in answers) == [201, 422], answers
         # what one gave, the other takes back
         await asyncio.gather(*(b.ask("DELETE", f"{path}/w3{c}") for c in (0, 1)))
-        await a.done("POST", path, service("again", clusterIP="10.100.0.3", ports=[{"port": 80, "nodePort": 32703}]))
+        await a.done("POST", path, service("again", clusterIP="10.100.0.3", ports=[{"port": 80, "nodePort": 30003}]))
 
     both(two, test)
 
