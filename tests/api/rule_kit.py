@@ -59,3 +59,9 @@ def amended(obj: Object, path: str, value: Any) -> Object:
 
 def causes(kind: str, obj: Object, old: Object | None = None, subresource: str = "") -> list[Cause]:
     return builtin_rules().check(resource(kind), obj, old, subresource)
+
+
+def told(kind: str, change: Object, old: Object | None = None) -> list[str]:
+    """The same of the object with some paths set, as texts; `old` is what is set in the object before an update."""
+    before = None if old is None else changed(kind, old)
+    return [str(cause) for cause in causes(kind, changed(kind, change), before)]

@@ -7,6 +7,7 @@ from typing import Any
 from dashpot.model.objects.status import Cause
 from dashpot.runtime.api.crd.celrules import compile_rules
 from dashpot.runtime.api.crd.default import defaulter
+from dashpot.runtime.api.crd.numbers import normalise
 from dashpot.runtime.api.crd.prune import pruner
 from dashpot.runtime.api.crd.validate import MISSING, Node
 
@@ -34,8 +35,9 @@ class CustomType:
         self._rules, _ = compile_rules(self.schema, "")
 
     def decode(self, obj: Object) -> list[str]:
-        """Drops unknown fields in place; their paths, `spec.zzz`."""
+        """Drops unknown fields in place, and reads numbers as Go does; the paths of the dropped, `spec.zzz`."""
         unknown: list[str] = []
+        normalise(obj)
         if self._prune is not None:
             self._prune(obj, "", unknown)
         return unknown

@@ -16,6 +16,7 @@ from attrs import define, field
 from dashpot.model.objects.status import Cause, duplicate, invalid_value, not_supported, required, shown
 from dashpot.runtime.api.cel.functions import regex
 from dashpot.runtime.api.crd.formats import FORMATS
+from dashpot.runtime.api.crd.numbers import whole
 
 Object = dict[str, Any]
 Fine = Callable[[Any], bool]
@@ -117,7 +118,7 @@ def _tester(node: Node, checks: list[Fine]) -> Fine:
         if kinds is not None and kind not in kinds:
             if kind is NoneType and nullable:
                 return True
-            if not (kind is float and int in kinds and value.is_integer()):
+            if not (kind is float and int in kinds and whole(value)):
                 return False
         for check in checks:
             if not check(value):
@@ -146,7 +147,7 @@ def _explainer(schema: Object, checks: list[Explain]) -> Explain:
 
     def explain(value: Any, path: str, causes: list[Cause]) -> None:
         kind = type(value)
-        if kinds is not None and kind not in kinds and not (kind is float and int in kinds and value.is_integer()):
+        if kinds is not None and kind not in kinds and not (kind is float and int in kinds and whole(value)):
             if value is None and nullable:
                 return
             found = NAMES.get(kind, "null")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,7 @@ WHOLE = frozenset(
     " services.loadbalancers".split()
 )
 """Resources that are counted (upstream: IsIntegerResourceName, with every extended one and count/…)."""
+_ZONE = re.compile(r"[-A-Za-z._0-9+]{1,14}")
 _PEM = "CERTIFICATE REQUEST"
 
 
@@ -97,7 +99,9 @@ def request_error(text: str) -> str:
 def time_zone(text: str) -> list[str]:
     """What is wrong with a time zone's name: at most one text."""
     if not text:
-        return ["must be nil or non-empty string"]
+        return ["timeZone must be nil or non-empty string"]
+    if any(part in (".", "..") or part.startswith("-") or not _ZONE.fullmatch(part) for part in text.split("/")):
+        return [f"unknown time zone {text}"]
     if text.lower() == "local":
         return ["timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"]
     try:

@@ -12,9 +12,15 @@ from dashpot.model.objects.defaults import definition
 from dashpot.model.objects.status import Cause, forbidden_field, invalid_value, required
 from dashpot.runtime.api import cel
 from dashpot.runtime.api.crd.structural import validate_definition, validate_definition_update, validate_url
+from dashpot.runtime.api.rules.addressing import ADDRESS_CALLS
 from dashpot.runtime.api.rules.amounts import AMOUNT_CALLS
+from dashpot.runtime.api.rules.happenings import EVENT_CALLS
+from dashpot.runtime.api.rules.jobs import JOB_CALLS
+from dashpot.runtime.api.rules.network import NETWORK_CALLS
 from dashpot.runtime.api.rules.place import Trail, find, same, spelled
 from dashpot.runtime.api.rules.pods import POD_CALLS
+from dashpot.runtime.api.rules.scaling import SCALING_CALLS
+from dashpot.runtime.api.rules.selecting import selects
 from dashpot.runtime.api.rules.storage import STORAGE_CALLS
 from dashpot.runtime.api.rules.walk import Check, Scene
 
@@ -22,25 +28,6 @@ Object = dict[str, Any]
 ADMISSION = {
     name: "dyn" for name in ("object", "oldObject", "request", "params", "namespaceObject", "variables", "authorizer")
 }
-
-
-def selects(selector: Object, labels: Object) -> bool:
-    """Whether a LabelSelector selects labels."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    for term in selector.get("matchExpressions") or ():
-        key, operator, values = term.get("key"), term.get("operator"), term.get("values") or ()
-        present = key in labels
-        fits = {
-            "In": present and labels.get(key) in values,
-            "NotIn": not present or labels.get(key) not in values,
-            "Exists": present,
-            "DoesNotExist": not present,
-        }.get(operator, False)
-        if not fits:
-            return False
-    return True
 
 
 def _selector_matches(entry: Object) -> Check:
@@ -257,4 +244,9 @@ CALLS: dict[str, Callable[[Object], Check]] = {
     **POD_CALLS,
     **STORAGE_CALLS,
     **AMOUNT_CALLS,
+    **JOB_CALLS,
+    **NETWORK_CALLS,
+    **EVENT_CALLS,
+    **SCALING_CALLS,
+    **ADDRESS_CALLS,
 }

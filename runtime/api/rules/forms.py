@@ -257,11 +257,15 @@ def _one_of(entry: Object) -> Check:
 
 
 def _cel(entry: Object) -> Check:
-    """`rule` holds; `self` is the value at `at`, `scope` the pod spec or other object around it."""
+    """`rule` holds; `self` is the value at `at`, `scope` the pod spec or other object around it.
+
+    The value of `field` is shown; `told` is the path that is told, where that is another one.
+    """
     program = cel.compile(entry["rule"], VARIABLES, ("bool",))
     said = cel.compile(entry["tell"], VARIABLES, ("string",)) if "tell" in entry else None
     field, message, reason = entry.get("field", ""), entry.get("message", ""), entry.get("reason", "")
     read = _reader(field)
+    path = str(entry.get("told", field))
 
     def check(value: Any, old: Any, trail: Trail, scene: Scene) -> None:
         try:
@@ -269,11 +273,11 @@ def _cel(entry: Object) -> Check:
                 return
             text = message if said is None else str(said.evaluate(_bindings(value, old, scene)))
         except cel.BudgetExceeded as error:
-            scene.causes.append(invalid_value(spelled(trail, field), "", str(error)))
+            scene.causes.append(invalid_value(spelled(trail, path), "", str(error)))
             return
         except cel.CelError:
             return  # A value of another shape than the rule is about.
-        scene.causes.append(cause(reason, spelled(trail, field), read(value), text))
+        scene.causes.append(cause(reason, spelled(trail, path), read(value), text))
 
     return check
 
