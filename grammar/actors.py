@@ -11,6 +11,7 @@ from dashpot.grammar.declare import field
 from dashpot.grammar.expressions import condition, term
 from dashpot.grammar.facts import facts
 from dashpot.grammar.inline import walk
+from dashpot.grammar.manifold import one_only
 from dashpot.grammar.scope import Declared, Scope, Universe
 from dashpot.grammar.suggest import did_you_mean, suggestion
 from dashpot.grammar.targets import fault
@@ -99,7 +100,7 @@ def caches_of(tree: Rule, scope: Scope) -> tuple[CacheMode, ...]:
         switch = only_if(clause, scope)
         for token in tokens(clause, "NAME"):
             kind = kind_named(token, scope)
-            if kind is None:
+            if kind is None or not (str(tokens(mode)[0]) == "lagging" or one_only(kind, token, scope)):
                 continue
             if any(c.kind == kind and c.only_if == switch for c in found):
                 scope.error("D103", token, f"The cache of {kind} is declared twice.", "remove one of the two")
@@ -135,7 +136,7 @@ def controller(declared: Declared, universe: Universe) -> Controller | None:
     tree = declared.tree
     scope = Scope(universe, declared.module, look="cache")
     kind = kind_named(tokens(tree, "NAME")[1], scope)
-    if kind is None:
+    if kind is None or not one_only(kind, tokens(tree, "NAME")[1], scope, every=True):
         return None
     place, scope = place_of(tree, scope)
     memory, scope = memory_of(tree, scope)
@@ -201,12 +202,12 @@ def _wakes(tree: Rule, own: str, scope: Scope) -> list[Wake]:
         if clause.data == "owns":
             for token in tokens(clause, "NAME"):
                 kind = kind_named(token, scope)
-                if kind is not None:
+                if kind is not None and one_only(kind, token, scope, every=True):
                     found.append(Wake("owns", kind, "", span=scope.span(token)))
             continue
         token, var = tokens(clause, "NAME")[:2]
         kind = kind_named(token, scope)
-        if kind is None:
+        if kind is None or not one_only(kind, token, scope, every=True):
             continue
         if clause.data == "owns_when":
             when = _when(parts(clause)[2], var, kind, scope)
@@ -285,6 +286,8 @@ def _action(tree: Rule, body: str, look: str, scope: Scope) -> Action:
     for param, (_, ty) in zip(rules(params_tree, "param") if params_tree is not None else [], params, strict=True):
         token, type_tree = parts(param)
         assert isinstance(token, Token)
+        if isinstance(ty, t.Object) and body == "action" and not one_only(ty.kind, type_tree, scope):
+            ty = t.Bottom()
         if not isinstance(ty, t.Object | t.Enum | t.Bool | t.Bottom) and not (
             isinstance(ty, t.Int) and ty.lo is not None
         ):

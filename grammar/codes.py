@@ -92,6 +92,8 @@ CODES: dict[str, tuple[str, str]] = {
     "D219": ("no whole number", "A number with a fraction stands where numbers are whole."),
     "D220": ("choice out of place", "`any` stands where nothing can be chosen."),
     "D221": ("wrong key", "A map has a key that its type does not allow."),
+    "D222": ("kind that stands for many", "A kind that stands for many is used as only a single kind can be."),
+    "D223": ("answer that is no object", "A kind that is what the server answers at a path is kept or written."),
     "D232": ("immutable field written", "An update sets a field that the API server does not let change."),
     "D233": ("no bounds", "An integer field has no range, so the checker cannot enumerate it."),
     "D234": ("set in a list", "A set, which has no order, is stored in a list, which has one."),

@@ -12,6 +12,7 @@ from dashpot.grammar.adapt import constant
 from dashpot.grammar.expressions import condition, term, value
 from dashpot.grammar.fold import fold
 from dashpot.grammar.inline import walk
+from dashpot.grammar.manifold import plain
 from dashpot.grammar.scope import WORDS, Declared, Module, Scope, Universe
 from dashpot.grammar.suggest import did_you_mean
 from dashpot.grammar.tree import Part, Rule, head, parts, rules, tokens, unquote
@@ -185,7 +186,7 @@ def resources(module: Module, universe: Universe) -> None:
         tree, scope = declared.tree, Scope(universe, module)
         version = tokens(tree, "STRING")
         spec, status = _side(tree, "spec", scope), _side(tree, "status", scope)
-        declared.resource = Resource(
+        made = declared.resource = Resource(
             kind=declared.name,
             api_version=unquote(version[0]) if version else "v1",
             spec=spec,
@@ -193,8 +194,10 @@ def resources(module: Module, universe: Universe) -> None:
             rules=(),
             columns=_columns(tree, [f.name for f in spec + status], scope),
             module=module.name,
+            wide=bool(rules(tree, "wide")),
             span=declared.span,
         )
+        plain(made, tokens(tree, "NAME")[0], scope)
 
 
 def _side(tree: Rule, which: str, scope: Scope) -> tuple[Field, ...]:

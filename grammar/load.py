@@ -48,6 +48,14 @@ def load_text(text: str, file: str = "spec.loop", folder: Path | None = None) ->
     return examine_text(text, file, folder).program
 
 
+def load_as(module: str, path: str | Path) -> Program:
+    """The Program of a file that stands for a module of the library, `kubernetes.replicaset`: its `extern fun` are that
+    module's. Raises SpecRejected."""
+    path = Path(path)
+    text = _read(path, str(path), Span(str(path), 0, 0, 0, 0))
+    return _Loading(Notes(str(path))).main(module, text, str(path), path.parent).program
+
+
 def examine(path: str | Path) -> Loaded:
     """As `load`, with warnings."""
     path = Path(path)

@@ -32,7 +32,7 @@ CLAUSES: dict[str, tuple[str, ...]] = {
     "environment": ("action", "fault"),
     "check": ("run", "scope", "faults", "given", "expect", "waive", "resync", "time"),
     "scenario": ("given", *VERBS, "settle", "hold", "release", "tick", "inject", "assert"),
-    "resource": ("spec", "status", "rule", "columns"),
+    "resource": ("spec", "status", "rule", "columns", "cluster"),
     "index": ("add", "update", "delete"),
 }
 """The words that begin a line in the block of each declaration (and of an index)."""

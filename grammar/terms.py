@@ -160,6 +160,10 @@ def _kind(text: str, tree: Part, scope: Scope) -> Expr:
             f"This body reads `{text}` without saying where it looks.",
             f"read it first: `let all = list cached {text}` (its cache) or `list live {text}` (the API server)",
         )
+    resource = scope.universe.resource(text)
+    if scope.look == "cache" and resource is not None and resource.part:
+        fix = f"read it by a reference: `get live {text} ref`"
+        return scope.error("D222", tree, f"{text} is a part of other objects, which no cache has.", fix)
     return Kind(text, scope.look, t.SetOf(t.Object(text)), scope.span(tree))
 
 
@@ -204,7 +208,7 @@ def members(ty: t.Type, scope: Scope) -> dict[str, t.Type] | None:
         case t.Struct(fields=fields):
             return dict(fields)
         case t.OwnerRef():
-            return {"name": t.Name(), "uid": t.Uid(), "kind": t.Name()}
+            return dict(t.REFERENCE)
         case t.MapOf(key=t.Name(), value=inner):
             return _AnyKey(inner)
         case _:

@@ -8,6 +8,7 @@ from lark import Token, Tree
 from dashpot.grammar import fields
 from dashpot.grammar.expressions import condition, member, present, term, value
 from dashpot.grammar.fields import Target
+from dashpot.grammar.manifold import answers, name_of, one_only
 from dashpot.grammar.scope import Scope
 from dashpot.grammar.suggest import did_you_mean, suggestion
 from dashpot.grammar.terms import name as name_term
@@ -98,6 +99,8 @@ def _create(tree: Rule, scope: Scope) -> Call | None:
     assert literal is not None
     if kind is None:
         return None
+    if not one_only(kind, tokens(tree, "NAME")[0], scope, every=scope.body == "environment"):
+        return None
     items = fields.created(literal, kind, scope, "create")
     return Call("create", kind, 0, fields=items, span=scope.span(tree))
 
@@ -110,6 +113,9 @@ def _change(tree: Rule, scope: Scope) -> Call | None:
     if to is None:
         return None
     verb = str(tree.data)
+    asked = scope.body not in ("environment", "scenario") and answers(to.kind, scope)
+    if (verb == "apply" or asked) and not one_only(to.kind, path, scope):
+        return None
     dialect = str(tokens(_or_empty(rule(tree, "dialect")))[0]) if rule(tree, "dialect") else "merge"
     items = fields.changed(literal, to, scope, verb, dialect)
     return Call(
@@ -173,6 +179,8 @@ def _short(tree: Rule, scope: Scope) -> Call | None:
     if to is None:
         return None
     verb = str(tree.data)
+    if not one_only(to.kind, path, scope, every=verb == "delete"):
+        return None
     if to.rest:
         scope.error(
             "D212", path, f"`{verb}` takes a whole object, not a part of it.", f"write `{verb} {path.children[0]}`"
@@ -215,10 +223,10 @@ def read(tree: Rule, scope: Scope) -> Read | None:
     names = tokens(tree, "NAME")
     kind = kind_named(names[0], scope)
     terms = [r for r in rules(tree) if r.data not in ("where", "handler")]
-    if kind is None:
+    if kind is None or not ((live and tree.data == "get") or one_only(kind, names[0], scope, every=True)):
         return None
     if tree.data == "get":
-        wanted = value(terms[0], scope, t.Name(kind), "The name of the object to get")
+        wanted = name_of(terms[0], kind, live, scope)
         return Read(live, "get", kind, wanted, None, None, t.Optional(t.Object(kind)))
     if not terms:
         return Read(live, "list", kind, None, None, None, t.SetOf(t.Object(kind)))

@@ -38,7 +38,8 @@ class Rule:
 
 @frozen
 class Resource:
-    """A kind: `spec` and `status` fields, rules, printer columns."""
+    """A kind: `spec` and `status` fields, rules, printer columns. `wide`: its objects are in no namespace (of kinds
+    that the server knows, the server says that)."""
 
     kind: str
     api_version: str
@@ -47,7 +48,23 @@ class Resource:
     rules: tuple[Rule, ...]
     columns: tuple[str, ...]
     module: str
+    wide: bool = False
     span: Span = span_field()
+
+    @property
+    def manifold(self) -> bool:
+        """Whether it stands for many kinds: `"*"` for every one, `"*/scale"` for a part of those that have it."""
+        return self.api_version == "*" or bool(self.part)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is what the server answers at a path: its version is where the path begins, `"/apis"`."""
+        return self.api_version.startswith("/")
+
+    @property
+    def part(self) -> str:
+        """The subresource of objects of any kind that it is a view of, or ""."""
+        return self.api_version[2:] if self.api_version.startswith("*/") else ""
 
 
 @frozen

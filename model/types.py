@@ -163,6 +163,16 @@ Type: TypeAlias = (
     | Bottom
 )
 
+REFERENCE: dict[str, Type] = {
+    "name": Name(),
+    "uid": Uid(),
+    "kind": Name(),
+    "apiVersion": Name(),
+    "controller": Bool(),
+    "blockOwnerDeletion": Bool(),
+}
+"""What an ownerReference says."""
+
 # Metadata that every object has without declaring it (language.md, "Metadata is built in").
 # `owner` is typed OwnerRef | null when read; a write takes an object, a name with kind, or null.
 METADATA: dict[str, Type] = {

@@ -19,8 +19,8 @@ from dashpot.model.kernel.world import World
 from dashpot.model.program import Check, Program
 from dashpot.model.system import Group, RankClass, Symmetry, System
 
-GC_MODULES = ("kubernetes.gc", "gc")
-"""A run with a collector of its own switches the built-in one off."""
+COLLECTORS = {"gc": ("DependentCollector", "OwnerCollector"), "collector": ("GarbageCollector",)}
+"""Library module → its controllers, of which one in a run switches the built-in collector off."""
 
 
 def build(program: Program, check: Check, raised: Mapping[str, int] | None = None) -> System:
@@ -49,7 +49,7 @@ def assemble(program: Program, check: Check, widened: Ranges) -> System:
             resync_steps(world, actor)
     fault_list = faults.faults_of(world)
     faults.build(world, fault_list)
-    if not any(a.decl.module in GC_MODULES for a in world.actors):
+    if not any(a.decl.name in COLLECTORS.get(a.decl.module.rpartition(".")[2], ()) for a in world.actors):
         collector.build(world)
     incarnations.renumber(world)
     finish_currency(world)

@@ -38,6 +38,7 @@ class Cache:
 
     mode     lagging | read_own_writes | live
     watched  whether changes wake keys; rows are empty where nobody reads the copies
+    missed   a bit a slot where a fault may drop changes: what the copy shows has lost one since
     """
 
     actor: str
@@ -48,13 +49,14 @@ class Cache:
     rows: list[Row] = field(factory=list)
     entries: list[Entry] = field(factory=list)
     count: int = -1
+    missed: list[int] = field(factory=list)
 
     @property
     def lagging(self) -> bool:
         return bool(self.entries)
 
 
-def allocate(layout: Layout, cache: Cache, lag: int, keys: int, key_kind: str) -> None:
+def allocate(layout: Layout, cache: Cache, lag: int, keys: int, key_kind: str, drops: bool = False) -> None:
     """Cells for the copies and for `lag` undelivered changes that may owe `keys` keys each."""
     info = layout.schema.info(cache.kind)
     for slot in range(info.size):
@@ -63,6 +65,8 @@ def allocate(layout: Layout, cache: Cache, lag: int, keys: int, key_kind: str) -
         if "incarnation" in row:
             ref = Reference(None, slot, row["incarnation"], row["present"])
             layout.references.setdefault(cache.kind, []).append(ref)
+        if drops:
+            cache.missed.append(layout.add("shadow", "missed", 0, 1, actor=cache.actor, kind=cache.kind, slot=slot))
     if lag:
         cache.count = layout.add("pending", "count", 0, lag, actor=cache.actor, kind=cache.kind)
     for i in range(lag):
@@ -90,14 +94,31 @@ def cells_of(entry: Entry) -> list[int]:
 
 
 def undelivered(layout: Layout, path: Path, cache: Cache, slot: int) -> Node:
-    """Some change of this slot has not been delivered."""
+    """Some change of this slot has not been delivered, and perhaps never will be."""
     g = layout.g
     if not cache.lagging:
         return g.false
+    lost = path.get(cache.missed[slot]) if cache.missed else g.false
     count, code = path.get(cache.count), g.const(layout.schema.slot_code(cache.kind, slot))
     return g.or_(
-        *[g.and_(g.lt(g.const(i), count), g.eq(path.get(entry.slot), code)) for i, entry in enumerate(cache.entries)]
+        lost,
+        *[g.and_(g.lt(g.const(i), count), g.eq(path.get(entry.slot), code)) for i, entry in enumerate(cache.entries)],
     )
+
+
+def drop(path: Path, layout: Layout, cache: Cache) -> None:
+    """Throw the oldest change away: its copy stays as it is, and is no longer the newest."""
+    g, oldest = layout.g, cache.entries[0]
+    for slot, cell in enumerate(cache.missed):
+        here = g.eq(path.get(oldest.slot), g.const(layout.schema.slot_code(cache.kind, slot)))
+        path.set_if(here, cell, g.true)
+    shift(path, layout, cache, g.true)
+
+
+def caught_up(path: Path, layout: Layout, cache: Cache, slot: int, test: Node) -> None:
+    """Where `test` holds the copy of a slot is replaced: what was dropped before is made good."""
+    if cache.missed:
+        path.set_if(test, cache.missed[slot], layout.g.false)
 
 
 def view(layout: Layout, path: Path, cache: Cache) -> list[tuple[Node, Object]]:
@@ -172,7 +193,7 @@ def mergeable(path: Path, layout: Layout, cache: Cache, slot: int, present: Node
     """
     g = layout.g
     late = [wake for wake in cache.wakes if is_late(wake)]
-    if cache.indexes or any(map(_looks_at_versions, late)):
+    if cache.indexes or any(map(looks_at_versions, late)):
         return g.false
     count, code = path.get(cache.count), g.const(layout.schema.slot_code(cache.kind, slot))
     last = g.or_(
@@ -205,7 +226,7 @@ def is_late(wake: Wake) -> bool:
     return any(isinstance(p, e.Memory) or (isinstance(p, e.Kind) and p.look == "cache") for p in read)
 
 
-def _looks_at_versions(wake: Wake) -> bool:
+def looks_at_versions(wake: Wake) -> bool:
     """Its filter or its keys look at more of the changed object than the name, which all versions share."""
     named = locals_ = 0
     for p in parts(wake.keys):

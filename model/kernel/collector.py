@@ -6,7 +6,7 @@ from dashpot.model.automaton import Call
 from dashpot.model.core import Node
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import draft_of, finish
-from dashpot.model.kernel.schema import FOREGROUND, ORPHAN
+from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, OWNING
 from dashpot.model.kernel.values import Object
 from dashpot.model.kernel.verbs import remove
 from dashpot.model.kernel.walk import calls
@@ -19,10 +19,10 @@ ACTOR = "garbage collector"
 
 def owning(world: World) -> set[str]:
     """Kinds whose objects may be given an owner in this run."""
-    out = {g.kind for g in world.check.given for i in g.items if i.path[0] == "owner"}
+    out = {g.kind for g in world.check.given for i in g.items if i.path[0] in OWNING}
     for actor in world.actors:
         for call in calls(actor.decl):
-            if any(f.path[0] == "owner" for f in call.fields):
+            if any(f.path[0] in OWNING for f in call.fields):
                 out.add(call.kind)
     return out
 

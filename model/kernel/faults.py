@@ -228,6 +228,8 @@ def _stale(world: World, path: Path, actor: Actor) -> None:
                 path.set(cell, path.get(theirs[leaf]))
                 path.set(theirs[leaf], world.g.const(world.layout.cells[theirs[leaf]].initial))
         c.clear(path, world.layout, cache)
+        for slot in range(len(cache.rows)):
+            c.caught_up(path, world.layout, cache, slot, world.g.true)
         path.set(cache.count, path.get(view.count))
         for entry, other in zip(cache.entries, view.entries, strict=True):
             for mine_, theirs_ in zip(_shared(entry), _shared(other), strict=True):
@@ -242,9 +244,9 @@ def _shared(entry: c.Entry) -> list[int]:
 
 
 # ---------------------------------------------------------------------- relist, drop, node_down
-def on_cache(world: World, actor: Actor, kind: str) -> bool:
+def on_cache(world: World, actor: Actor, kind: str, names: tuple[str, ...] = ON_CACHES) -> bool:
     """Whether a fault of the check can hit this cache: then its changes have to be on their way for a while."""
-    return any(f.name in ON_CACHES and _reaches(f, actor, kind) for f in faults_of(world))
+    return any(f.name in names and _reaches(f, actor, kind) for f in faults_of(world))
 
 
 def _reaches(fault: Fault, actor: Actor, kind: str) -> bool:
@@ -269,7 +271,7 @@ def _one_cache(world: World, fault: Fault, actor: Actor, kind: str, cache: c.Cac
         if fault.name == "relist":
             world.relist(path, actor, kind, everything=False)
         else:
-            c.shift(path, world.layout, cache, g.true)
+            c.drop(path, world.layout, cache)
         return label(actor.name, fault.name, path, fault.span, kind)
 
     world.rule(act, fault.span)

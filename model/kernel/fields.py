@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dashpot.model import expr as e
 from dashpot.model import types as t
-from dashpot.model.core import Node
+from dashpot.model.core import Graph, Node
 from dashpot.model.fault import SpecError
-from dashpot.model.kernel.domain import scalar
+from dashpot.model.kernel.domain import scalar, total
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.schema import Schema
 from dashpot.model.kernel.terms import Env, Terms
@@ -74,6 +74,8 @@ def assign(terms: Terms, kind: str, leaves: dict[str, Node], steps: Steps, value
             return g.false
         case "labels" | "annotations":
             return _labels(terms, leaves, steps, value, env)
+        case "owners":
+            return assign(terms, kind, leaves, ("owner",), _first(g, value), env)
         case "owner" | "deletionTimestamp" | "creationTimestamp" | "generation":
             return _put(schema, t.METADATA[head], head, adapt(schema, value, t.METADATA[head]), leaves)
         case "spec" | "status":
@@ -88,6 +90,14 @@ def assign(terms: Terms, kind: str, leaves: dict[str, Node], steps: Steps, value
                 value = replaced(terms, now, ty, steps[2:], value, env)
             return _put(schema, ty, path, adapt(schema, value, ty), leaves)
     raise SpecError("D312", f"`{head}` cannot be set by this write")
+
+
+def _first(g: Graph, value: Value) -> Value:
+    """The first of some owners, which is the one that the checker has of them."""
+    owner: Value = Nothing()
+    for inside, item in reversed(value.items if isinstance(value, Items) else []):
+        owner = choose(g, inside, item, owner)
+    return owner
 
 
 def _put(schema: Schema, ty: t.Type, path: str, value: Value, leaves: dict[str, Node]) -> Node:
@@ -155,8 +165,15 @@ def _entry(terms: Terms, now: Table, ty: t.MapOf, steps: Steps, value: Value, en
             entries[k] = (g.and_(there, g.not_(here)), item)
         else:
             fitted = adapt(terms.schema, value, ty.value)
-            entries[k] = (g.or_(there, here), choose(g, here, fitted, item))
+            # null takes an entry out, but of a map that has all its keys
+            stays = g.true if total(ty.key) else _given(g, fitted)
+            entries[k] = (g.or_(g.and_(here, stays), g.and_(there, g.not_(here))), choose(g, here, fitted, item))
     return Table(entries, now.key)
+
+
+def _given(g: Graph, value: Value) -> Node:
+    """Whether a value is other than null."""
+    return g.false if isinstance(value, Nothing) else value.some if isinstance(value, Maybe) else g.true
 
 
 def merged(schema: Schema, kind: str, leaves: dict[str, Node], steps: Steps, value: Value) -> Value:
@@ -192,8 +209,8 @@ def list_map(schema: Schema, kind: str, path: str) -> t.ListOf | None:
 
 
 def dotted(steps: Steps) -> str:
-    """A path as people write it, keys of maps left out."""
-    return ".".join(s for s in steps if isinstance(s, str))
+    """A path as people write it, keys of maps left out; `owners` is the set of what the checker keeps as `owner`."""
+    return "owner" if steps[0] == "owners" else ".".join(s for s in steps if isinstance(s, str))
 
 
 def differing(g_leaves: tuple[dict[str, Node], dict[str, Node]], prefix: str, terms: Terms) -> Node:

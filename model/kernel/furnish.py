@@ -142,7 +142,8 @@ def _caches(world: World, actor: Actor) -> None:
         actor.caches[kind] = cache
         lag = _lag(world.check)
         if mode != "live" and lag and (kind in read or indexes or faults.on_cache(world, actor, kind)):
-            c.allocate(world.layout, cache, lag, len(actor.dirty), actor.kind)
+            drops = faults.on_cache(world, actor, kind, ("drop",))
+            c.allocate(world.layout, cache, lag, len(actor.dirty), actor.kind, drops)
 
 
 def _read_kinds(decl: Controller | Process) -> set[str]:

@@ -154,6 +154,10 @@ class Naming:
                 return self.elements(base)
             case e.Any(base=base):
                 return self.elements(base)
+            case e.Extern(abstract=abstract):
+                return self.elements(abstract)
+            case e.Ternary(then=a, other=b):
+                return self.elements(a) | self.elements(b)
             case _:
                 return self.texts(x)
 

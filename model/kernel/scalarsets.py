@@ -92,7 +92,7 @@ def interchangeable(
 def _owning(thing: object) -> list[str]:
     out = []
     for p in parts(thing):
-        if isinstance(p, e.Assignment) and p.path[:1] == ("owner",):
+        if isinstance(p, e.Assignment) and p.path[:1] in (("owner",), ("owners",)):
             out += _kinds_in(p.value.type)
     return out
 
@@ -130,7 +130,7 @@ def _tells_apart(p: object, ordered: bool) -> list[tuple[str, str]]:
             return [(k, f"{_at(span)} picks one by order") for k in _kinds_in(base.type)]
         case e.Local(type=t.Name(kind=kind), span=span) if kind:
             return [(kind, f"{_at(span)} holds its name")]
-        case e.Assignment(path=path, value=value, span=span) if path[0] != "owner":
+        case e.Assignment(path=path, value=value, span=span) if path[0] not in ("owner", "owners"):
             return [(k, f"{_at(span)} keeps a reference to it") for k in _kinds_in(value.type)]
         case Assign(value=value, span=span):
             return [(k, f"{_at(span)} keeps a reference to it") for k in _kinds_in(value.type)]

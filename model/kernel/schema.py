@@ -15,6 +15,8 @@ GRACE_OVER = "graceOver"
 """Leaf of pods that also have finalizers: their kubelet has stopped them (deletionGracePeriodSeconds is 0)."""
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+OWNING = ("owner", "owners")
+"""Two names for one thing: the checker has the controlling owner, and `owners` is the set of it."""
 
 
 @define
@@ -173,6 +175,8 @@ class Schema:
         g, f = self.finite.g, self.finite
         if name == "uid":
             return owner
+        if name in ("controller", "blockOwnerDeletion"):
+            return Scalar(g.true, t.Bool())  # the one owner that the checker has is the controlling one
         if name == "name":
             values = tuple(f.name(self.kinds[k].names[s]) for k, s in f.owners)
         elif name == "kind":

@@ -16,7 +16,8 @@ from dashpot.model.kernel.domain import Finite, scalar
 from dashpot.model.kernel.names import Naming, created, deleted
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.scalarsets import interchangeable, scalarsets
-from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, KindInfo, Schema
+from dashpot.model.kernel.schema import FOREGROUND, ORPHAN, OWNING, KindInfo, Schema
+from dashpot.model.kernel.specialise import specialised
 from dashpot.model.kernel.terms import Look, Terms
 from dashpot.model.kernel.values import Scalar
 from dashpot.model.kernel.walk import calls, kinds_named, parts, properties_of
@@ -132,11 +133,8 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     run: list[object] = [*actors, *hooks(program, check)]
     scope = dict(check.scope)
     resources = {r.kind: r for r in program.resources}
-    named = [p for p in properties_of(program, check) if any(p.name in x.names for x in check.expects)]
-    kinds = set().union(*[kinds_named(x) for x in [*run, *check.given, *named]]) | (scope.keys() & resources.keys())
     placed = {p for p in map(place_of, actors) if p is not None}
-    kinds |= placed
-    kinds &= resources.keys()
+    kinds = _kinds(program, check, run, placed)
     given = list(check.given) + _implied(check, run, kinds, scope)
     everything = pieces(program, check)
     tick_ms, oldest = clock.scale(clock.durations([*everything], values))
@@ -166,6 +164,23 @@ def schema_of(program: Program, check: Check, raised: Mapping[str, int]) -> tupl
     )
     finite.asymmetric += reasons
     return schema, given
+
+
+def _kinds(program: Program, check: Check, run: list[object], placed: set[str]) -> set[str]:
+    """The kinds that something in the check speaks of."""
+    known = {r.kind for r in program.resources}
+    named = [p for p in properties_of(program, check) if any(p.name in x.names for x in check.expects)]
+    kinds = set().union(*[kinds_named(x) for x in [*run, *check.given, *named]])
+    return (kinds | dict(check.scope).keys() | placed) & known
+
+
+def givens(program: Program, check: Check) -> list[GivenObject]:
+    """All objects that are there at the start: those that are given, and those that are implied."""
+    program = specialised(program, constants(program, check))
+    actors = declarations(program, check)
+    run: list[object] = [*actors, *hooks(program, check)]
+    placed = {p for p in map(place_of, actors) if p is not None}
+    return [*check.given, *_implied(check, run, _kinds(program, check, run, placed), dict(check.scope))]
 
 
 def _implied(check: Check, run: list[object], kinds: set[str], scope: Scope) -> list[GivenObject]:
@@ -254,11 +269,11 @@ def _fill_tables(
     finite.names = ["", *sorted(w for w in words if w and w not in generated and "~" not in w), *generated]
     finite.owners = [(k, s) for k, info in schema.kinds.items() for s in range(info.size)]
     finite.owner_texts = [f"{k} {schema.kinds[k].names[s]}" for k, s in finite.owners]
-    removed = deleted(run) | {g.kind for g in given if any(i.path[0] == "owner" for i in g.items)}
+    removed = deleted(run) | {g.kind for g in given if any(i.path[0] in OWNING for i in g.items)}
     for piece in run:
         for x in calls(piece):
             written = {f.path[0] for f in x.fields} | {o.path[0] for o in x.ops}
-            if written & {"owner", "finalizers"}:
+            if written & {*OWNING, "finalizers"}:
                 removed.add(x.kind)
     finite.returning = frozenset(k for k in schema.kinds if k in created(run) and k in removed)
 

@@ -146,8 +146,20 @@ class Terms:
         return Maybe(g.or_(*[h for h, _ in hits]), hits[0][1] if len(hits) == 1 else OneOf(hits))
 
     def same_name(self, kind: str, copy: Object, name: Value) -> Node:
-        if isinstance(name, Object | OneOf):
-            return equal(self.schema, copy, name)
+        match name:
+            case Object() | OneOf():
+                return equal(self.schema, copy, name)
+            case Maybe(some=some, value=inner):
+                return self.g.and_(some, self.same_name(kind, copy, inner))
+            case Owner():
+                # the name in the reference: whether it is the same incarnation is for the spec to ask
+                slots = range(len(self.finite.owners))
+                named = tuple(self.finite.owners[i] == (copy.kind, copy.slot) for i in slots)
+                return self.g.table(named, name.node)
+            case Record(fields=fields):
+                name = fields["name"]
+            case _:
+                pass
         return equal(self.schema, Scalar(self.g.const(self.schema.name_index(kind, copy.slot)), t.Name()), name)
 
     # ------------------------------------------------------------------ members

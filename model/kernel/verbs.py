@@ -9,7 +9,7 @@ from dashpot.model.automaton import Call, Operation
 from dashpot.model.core import Node
 from dashpot.model.expr import Assignment
 from dashpot.model.fault import SpecError
-from dashpot.model.kernel import incarnations, lost, ownership
+from dashpot.model.kernel import budgets, incarnations, lost, ownership
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.fields import assign, dotted, list_map, merged
 from dashpot.model.kernel.folds import only
@@ -449,44 +449,6 @@ def _evict(world: World, path: Path, writer: Writer, call: Call, copy: Object) -
     """
     draft = draft_of(world, path, "evict", copy, writer)
     error = _denied(world, path, draft)  # admission looks at the eviction, before a budget is asked
-    if not error and not _free_to_go(world, path, copy):
-        error = _pay(world, path, writer, call, copy)
+    if not error and not budgets.free_to_go(world, path, copy):
+        error = budgets.pay(world, path, writer, call, copy)
     return error or remove(world, path, draft, call.how, call)
-
-
-def _free_to_go(world: World, path: Path, copy: Object) -> bool:
-    """Evicting this pod disrupts nothing."""
-    g, schema = world.g, world.schema
-    _, stored = world.stored(path, copy.kind)[copy.slot]
-    free = g.ne(stored.read("deletionTimestamp"), g.const(0))
-    phase = next((f for f in schema.info(copy.kind).declared("status") if f.name == "phase"), None)
-    if phase is not None and isinstance(phase.type, t.Enum):
-        now = schema.side_field(stored, "status", "phase")
-        for name in ("Pending", "Succeeded", "Failed"):
-            if name in phase.type.members:
-                here = Scalar(g.const(phase.type.members.index(name)), phase.type)
-                free = g.or_(free, equal(schema, now, here))
-    return path.branch(free)
-
-
-def _pay(world: World, path: Path, writer: Writer, call: Call, copy: Object) -> str:
-    """Take one disruption from the budget that covers the pod."""
-    g, schema = world.g, world.schema
-    if "PodDisruptionBudget" not in schema.kinds:
-        return ""
-    app = schema.side_field(copy, "spec", "app")
-    covering = []
-    for present, budget in world.stored(path, "PodDisruptionBudget"):
-        if path.branch(g.and_(present, equal(schema, schema.side_field(budget, "spec", "app"), app))):
-            covering.append(budget)
-    if len(covering) > 1:
-        path.detail.append("more than one PodDisruptionBudget covers it")
-        return "Denied"
-    for budget in covering:
-        payment = draft_of(world, path, "update", budget, writer, ["status.disruptionsAllowed"])
-        left = payment.leaves["status.disruptionsAllowed"]
-        if not path.branch(g.lt(g.const(0), left)):
-            return "TooManyRequests"
-        payment.leaves["status.disruptionsAllowed"] = g.clamp(g.sub(left, g.const(1)), 0, left.hi)
-        finish(world, path, payment, call.span)
-    return ""

@@ -296,6 +296,7 @@ class World:
         owed = [path.get(cell) for cell in oldest.owed]
         for leaf, cell in row.items():
             path.set(cell, new[leaf])
+        c.caught_up(path, self.layout, cache, slot, g.true)
         late = [w for w in cache.wakes if c.is_late(w)]
         before, after = self._version(cache.kind, slot, old), self._version(cache.kind, slot, new)
         self.mark(path, actor, owed)
@@ -319,6 +320,7 @@ class World:
             old = {leaf: path.get(cell) for leaf, cell in row.items()}
             for leaf, cell in row.items():
                 path.set_if(here, cell, new[leaf])
+            c.caught_up(path, self.layout, cache, slot, here)
             before, after = self._version(cache.kind, slot, old), self._version(cache.kind, slot, new)
             owed = self.keys(path, actor, late, before, after, old["present"], new["present"])
             self.mark(path, actor, [g.and_(here, n) for n in owed])
@@ -363,6 +365,7 @@ class World:
                 self._handlers(path, actor, cache, before, after, old["present"], new["present"], differs)
             for leaf, cell in row.items():
                 path.set(cell, new[leaf])
+            c.caught_up(path, self.layout, cache, slot, g.true)
         c.clear(path, self.layout, cache)
 
     # ------------------------------------------------------------------ updates
