@@ -99,7 +99,7 @@ class ApiServer:
         self.faults = Faults.load(settings.faults, self.catalog) if settings.faults is not None else None
         self.metrics = Metrics(self._served, version())
         self.storages = Storages(
-            self.catalog, stores, clock, self.faults, self.metrics.registry, settings.watch_history
+            self.catalog, stores, clock, self.faults, self.metrics.registry, settings.watch_history, chance
         )
         self.view = CacheView(self.storages)
         self.definitions = Definitions(self.catalog)

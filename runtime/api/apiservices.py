@@ -53,6 +53,16 @@ async def register(internal: Internal, catalog: Catalog, now: str) -> None:
             await _make(internal, group, version, priorities, now)
 
 
+async def announce(internal: Internal, group: str, version: str, now: str) -> None:
+    """The same for a group that a part beside the server answers (metrics); one that is there stays as it is."""
+    try:
+        await internal.call("GET", f"{ROOT}/{version}.{group}")
+    except StatusError as error:
+        if error.reason != "NotFound":
+            raise
+        await _make(internal, group, version, (100, 100), now)
+
+
 async def _make(internal: Internal, group: str, version: str, priorities: tuple[int, int], now: str) -> None:
     name = f"{version}.{group}"
     spec: Object = {"version": version, "groupPriorityMinimum": priorities[0], "versionPriority": priorities[1]}

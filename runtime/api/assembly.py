@@ -44,6 +44,8 @@ class Storages:
     """Where the requests to the stores are counted."""
     history: int = 10_000
     """Events that each cache keeps."""
+    chance: random.Random = field(factory=random.Random)
+    """When bookmarks come and watches end."""
     _made: dict[tuple[str, str], Storage] = field(factory=dict)
     _leases: dict[int, Leases] = field(factory=dict)
 
@@ -73,7 +75,9 @@ class Storages:
             measured = MeasuredStore(store, self.registry, resource.group, resource.plural)
         store = measured
         cache = Cache(store, keys, self.clock, limits=Limits(most=self.history))
-        return Storage(store, resource, self.clock, cache=cache, faults=self.faults, leases=leases)
+        made = Storage(store, resource, self.clock, cache=cache, faults=self.faults, leases=leases)
+        made.chance = random.Random(self.chance.random())
+        return made
 
     async def forget(self, group: str, plural: str) -> None:
         """Ends the cache of a resource that is served no more."""

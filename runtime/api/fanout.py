@@ -178,12 +178,13 @@ class Fanout:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._feeds: dict[Hashable, Feed] = {}
-        self._general: set[Feed] = set()
-        self._triggered: dict[Hashable, tuple[Callable[[Stored], str], dict[str, set[Feed]]]] = {}
+        # dicts where the order matters: the same writes wake the same watches in the same order
+        self._general: dict[Feed, None] = {}
+        self._triggered: dict[Hashable, tuple[Callable[[Stored], str], dict[str, dict[Feed, None]]]] = {}
         self.flushed = 0
         self._timer: asyncio.Handle | None = None
         self._next = 0.0
-        self.watchers: set[Watcher] = set()
+        self.watchers: dict[Watcher, None] = {}
         self.closing = False
         self.delivered = 0
 
@@ -201,10 +202,10 @@ class Fanout:
         if found is None:
             found = self._feeds[key] = Feed(self._source, prefix, predicate, line, trigger)
             if trigger is None:
-                self._general.add(found)
+                self._general[found] = None
             else:
                 read, name, value = trigger
-                self._triggered.setdefault(name, (read, {}))[1].setdefault(value, set()).add(found)
+                self._triggered.setdefault(name, (read, {}))[1].setdefault(value, {})[found] = None
         return found
 
     def join(self, key: Hashable, feed: Feed, position: int) -> Watcher:
@@ -212,25 +213,25 @@ class Fanout:
         watcher = Watcher(self, feed, position)
         watcher.ended = self.closing
         feed.watches += 1
-        self.watchers.add(watcher)
+        self.watchers[watcher] = None
         return watcher
 
     def leave(self, key: Hashable, watcher: Watcher) -> None:
         """A watch has ended; its feed goes with the last one."""
         if watcher not in self.watchers:
             return
-        self.watchers.discard(watcher)
+        del self.watchers[watcher]
         feed = watcher.feed
         feed.parked.pop(watcher, None)
         feed.watches -= 1
         if feed.watches or self._feeds.get(key) is not feed:
             return
         del self._feeds[key]
-        self._general.discard(feed)
+        self._general.pop(feed, None)
         if feed.trigger is not None:
             _, name, value = feed.trigger
             values = self._triggered[name][1]
-            values[value].discard(feed)
+            values[value].pop(feed, None)
             if not values[value]:
                 del values[value]
             if not values:
@@ -271,13 +272,13 @@ class Fanout:
     def _touched(self, changes: Sequence[Change]) -> Iterable[Feed]:
         if not self._triggered:
             return list(self._general)
-        found = set(self._general)
+        found = dict(self._general)
         try:
             for read, values in self._triggered.values():
                 for change in changes:
-                    found |= values.get(read(change.stored), set())
+                    found |= values.get(read(change.stored), {})
                     if change.previous is not None:
-                        found |= values.get(read(change.previous), set())
+                        found |= values.get(read(change.previous), {})
         except StatusError:  # an object that cannot be read: each watch tells its client
             return list(self._feeds.values())
         return found

@@ -89,6 +89,13 @@ class History:
         """Forgets what is beyond the limits, in strides: cutting a list moves all that stays."""
         limits, changes = self._limits, self._changes
         count, size, cut = len(changes), self._size, 0
+        stride = max(64, count // 8)
+        if (
+            size <= limits.small
+            and count <= limits.most
+            and (count < stride or changes[stride - 1].at + limits.age_s >= now)
+        ):
+            return  # a stride is not old enough as a whole: nothing would be cut
         while cut < count:
             rest = count - cut
             old = (rest > limits.least or size > limits.small) and changes[cut].at + limits.age_s < now
@@ -96,7 +103,7 @@ class History:
                 break
             size -= _bytes(changes[cut])
             cut += 1
-        if cut >= max(64, count // 8) or (cut and self._size - size >= min(limits.size, limits.small) // 8):
+        if cut >= stride or (cut and self._size - size >= min(limits.size, limits.small) // 8):
             self.floor = changes[cut - 1].revision
             del changes[:cut]
             self._size = size

@@ -31,6 +31,8 @@ class Metrics:
         self.clients = Clients()
         self.look: list[Callable[[], Awaitable[None] | None]] = []
         """Called before the page is written: each sets what it knows."""
+        self.more: list[Callable[[], str]] = []
+        """What parts beside the server add to the page, under names of their own."""
         labels = (
             build.get(name, "")
             for name in (
@@ -91,4 +93,5 @@ class Metrics:
                 size = 0
                 await turn()
         pages += self.clients.pages()
+        pages += (more() for more in self.more)
         return Response(200, "".join(pages).encode(), CONTENT_TYPE_PLAIN_0_0_4)

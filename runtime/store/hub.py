@@ -34,20 +34,34 @@ class Past(Protocol):
         ...
 
 
+class Listener(Protocol):
+    """Who is told of each change under a prefix, at once: a stream, or somebody who only looks on."""
+
+    prefix: str
+
+    def take(self, event: Event) -> None:
+        """One change that has the prefix."""
+        ...
+
+    def wake(self) -> None:
+        """That was all for now."""
+        ...
+
+
 class Hub:
     """The open streams of one store."""
 
     def __init__(self) -> None:
-        self._by_prefix: dict[str, list[Stream]] = {}
+        self._by_prefix: dict[str, list[Listener]] = {}
         self._lengths: tuple[int, ...] = ()
         self.streams: set[Stream] = set()
 
-    def join(self, stream: Stream) -> None:
+    def join(self, stream: Listener) -> None:
         """From now on the stream is told of each change."""
         self._by_prefix.setdefault(stream.prefix, []).append(stream)
         self._lengths = tuple(sorted({len(prefix) for prefix in self._by_prefix}))
 
-    def leave(self, stream: Stream) -> None:
+    def leave(self, stream: Listener) -> None:
         """The stream is told no more; one that never joined may leave too."""
         joined = self._by_prefix.get(stream.prefix, [])
         if stream in joined:
@@ -58,7 +72,7 @@ class Hub:
 
     def publish(self, events: Sequence[Event]) -> None:
         """Hands durable changes on; wakes each stream once."""
-        touched: set[Stream] = set()
+        touched: dict[Listener, None] = {}  # in the order of their first event: the same course every time
         by_prefix = self._by_prefix
         for event in events:
             key = event.key
@@ -67,7 +81,7 @@ class Hub:
                     break  # the whole key again: it has been looked up
                 for stream in by_prefix.get(key[:length], ()):
                     stream.take(event)
-                    touched.add(stream)
+                    touched[stream] = None
         for stream in touched:
             stream.wake()
 

@@ -21,10 +21,10 @@ from tests.api.admit_kit import (
 
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
+from dashpot.model.quota.usage import evaluator
 from dashpot.runtime.api.admit.base import UPDATE, Attributes
 from dashpot.runtime.api.admit.chain import Chain
 from dashpot.runtime.api.admit.quota import ResourceQuota
-from dashpot.runtime.api.admit.quota_usage import evaluator
 
 SERVICES, CLAIMS = resource("", "services"), resource("", "persistentvolumeclaims")
 

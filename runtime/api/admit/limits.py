@@ -13,8 +13,8 @@ from attrs import field, frozen
 from dashpot.model.objects import quantity
 from dashpot.model.objects.quantity import Quantity
 from dashpot.model.objects.resource import Resource
+from dashpot.model.quota.podresources import Amounts, amounts, pod_amounts
 from dashpot.runtime.api.admit.base import CREATE, UPDATE, Attributes, Object, Plugin
-from dashpot.runtime.api.admit.podresources import Amounts, amounts, pod_amounts
 from dashpot.runtime.api.admit.refusal import aggregate, refuse
 from dashpot.runtime.api.view import View
 

@@ -15,10 +15,10 @@ from attrs import define, field
 from dashpot.model.objects import quantity
 from dashpot.model.objects.resource import Resource
 from dashpot.model.objects.status import StatusError
+from dashpot.model.quota.podresources import Amounts, amounts
+from dashpot.model.quota.scopes import in_scope, scopes_of
+from dashpot.model.quota.usage import Evaluator, evaluator
 from dashpot.runtime.api.admit.base import CREATE, UPDATE, Attributes, Object, Plugin
-from dashpot.runtime.api.admit.podresources import Amounts, amounts
-from dashpot.runtime.api.admit.quota_scopes import in_scope, scopes_of
-from dashpot.runtime.api.admit.quota_usage import Evaluator, evaluator
 from dashpot.runtime.api.admit.refusal import refuse
 from dashpot.runtime.api.internal import Internal
 from dashpot.runtime.api.view import View

@@ -126,7 +126,7 @@ def _plugins(
     yield OwnerReferencesPermissionEnforcement(rights.authorize, owner)
     yield PersistentVolumeClaimResize(view)
     yield RuntimeClass(view)
-    yield CertificateApproval(rights.authorize)
+    yield CertificateApproval(rights.authorize, clock)
     yield DefaultIngressClass(view)
     yield EscalationCheck(rights.check_escalation)
     yield from _extensible(view, served, rights, options)

@@ -7,15 +7,24 @@ pkg/controller/certificates/signer, release 1.34.
 from __future__ import annotations
 
 import base64
-import binascii
 import copy
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.x509.oid import NameOID
 
+from dashpot.model.extern.certificates import (
+    CLIENT,
+    KUBELET_CLIENT,
+    KUBELET_SERVING,
+    SIGNERS,
+    SignerRefusal,
+    common_name,
+    conforming,
+    names_of,
+    parse_request,
+)
 from dashpot.model.objects.status import (
     Cause,
     StatusError,
@@ -29,7 +38,7 @@ from dashpot.model.objects.status import (
     shown,
 )
 from dashpot.runtime.api.admit.base import CREATE, UPDATE, Attributes, Plugin
-from dashpot.runtime.api.auth.attributes import MASTERS, NODE_PREFIX, NODES, AuthzAttributes, Decision
+from dashpot.runtime.api.auth.attributes import MASTERS, AuthzAttributes, Decision
 from dashpot.runtime.api.auth.certificates import Pki
 from dashpot.runtime.api.auth.webhook import user_info
 from dashpot.runtime.api.exchange import User
@@ -39,56 +48,24 @@ from dashpot.runtime.clock import Clock, SystemClock, rfc3339
 Object = dict[str, Any]
 
 GROUP, PLURAL = "certificates.k8s.io", "certificatesigningrequests"
-CLIENT = "kubernetes.io/kube-apiserver-client"
-KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
-KUBELET_SERVING = "kubernetes.io/kubelet-serving"
-SIGNERS = (CLIENT, KUBELET_CLIENT, KUBELET_SERVING)
-REQUEST_LIMIT = 64 * 1024
-"""Bytes of a request that are parsed."""
 YEAR = 365 * 24 * 3600
 _APPROVALS = ("Approved", "Denied")
-_KEY_USAGES = frozenset(("digital signature", "key encipherment"))
+
+__all__ = [
+    "CLIENT",
+    "KUBELET_CLIENT",
+    "KUBELET_SERVING",
+    "SIGNERS",
+    "CertificateApproval",
+    "SignerRefusal",
+    "approved",
+    "common_name",
+    "parse_request",
+    "sign",
+    "validate",
+]
 
 Authorize = Callable[[AuthzAttributes], Awaitable[Decision]]
-
-
-class SignerRefusal(Exception):
-    """A signer does not sign this request; the text is the message of its Failed condition."""
-
-
-def parse_request(text: str) -> x509.CertificateSigningRequest:
-    """spec.request (base64 of PEM) as a request whose signature holds; ValueError with upstream's words."""
-    if len(text) > REQUEST_LIMIT:
-        raise ValueError(f"the request is longer than {REQUEST_LIMIT} bytes")
-    try:
-        pem = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("PEM block type must be CERTIFICATE REQUEST") from None
-    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
-        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    try:
-        found = x509.load_pem_x509_csr(pem)
-        valid = found.is_signature_valid
-    except Exception as error:  # the parser has many ways to dislike what strangers send
-        raise ValueError(f"the certificate request cannot be parsed: {error}") from None
-    if not valid:
-        raise ValueError("the signature of the certificate request is not valid")
-    return found
-
-
-def names_of(request: x509.CertificateSigningRequest) -> tuple[str, tuple[str, ...]]:
-    """CN and all O of a request."""
-    common = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    organizations = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return (str(common[-1].value) if common else "", tuple(str(one.value) for one in organizations))
-
-
-def common_name(text: str) -> str | None:
-    """The CN in spec.request; None if it cannot be parsed."""
-    try:
-        return names_of(parse_request(text))[0]
-    except ValueError:
-        return None
 
 
 def prepare(csr: Object, user: User) -> None:
@@ -303,18 +280,8 @@ def sign(csr: Object, pki: Pki, now: float) -> bytes:
         raise SignerRefusal(f"there is no signer {signer}")
     if not approved(csr):
         raise SignerRefusal("the request is not approved")
-    try:
-        request = parse_request(str(spec.get("request") or ""))
-    except ValueError as error:
-        raise SignerRefusal(str(error)) from None
-    usages = frozenset(spec.get("usages") or ())
+    request, names = conforming(spec)
     serving = signer == KUBELET_SERVING
-    role = "server auth" if serving else "client auth"
-    if role not in usages or usages - _KEY_USAGES - {role}:
-        raise SignerRefusal(f"usages must be {role} and, if wanted, digital signature and key encipherment")
-    names = _alternative_names(request)
-    if signer != CLIENT:
-        _kubelet(request, names, serving)
     seconds = min(int(spec.get("expirationSeconds") or YEAR), YEAR)
     return pki.sign_public(
         request.public_key(),
@@ -322,31 +289,6 @@ def sign(csr: Object, pki: Pki, now: float) -> bytes:
         seconds=seconds,
         now=now,
         server=serving,
-        encipher="key encipherment" in usages,
+        encipher="key encipherment" in (spec.get("usages") or ()),
         names=names if serving else None,
     ).public_bytes(serialization.Encoding.PEM)
-
-
-def _alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
-    try:
-        return request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return None
-    except ValueError as error:
-        raise SignerRefusal(f"the extensions of the request cannot be read: {error}") from None
-
-
-def _kubelet(request: x509.CertificateSigningRequest, names: x509.SubjectAlternativeName | None, serving: bool) -> None:
-    common, groups = names_of(request)
-    if groups != (NODES,):
-        raise SignerRefusal(f"subject organization is not {NODES}")
-    if not common.startswith(NODE_PREFIX):
-        raise SignerRefusal(f"subject common name does not begin with {NODE_PREFIX}")
-    if not serving:
-        if names is not None:
-            raise SignerRefusal("subjectAltNames are not allowed")
-        return
-    if names is None or not any(isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
-        raise SignerRefusal("at least one DNS or IP subjectAltName is required")
-    if any(not isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
-        raise SignerRefusal("only DNS and IP subjectAltNames are allowed")

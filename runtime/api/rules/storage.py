@@ -153,7 +153,8 @@ def _volume_update(entry: Object) -> Check:
 
 
 def _claim_update(entry: Object) -> Check:
-    """The spec of a claim is fixed; a bound one may grow (and take back what it did not get), and be bound once."""
+    """The spec of a claim is fixed; a bound one may grow (and take back what it did not get), be bound once, and get a
+    class where it had none."""
     message, shrink = entry["message"], entry["shrink"]
 
     def fixed(spec: Object, *, bound: bool) -> Any:
@@ -170,7 +171,12 @@ def _claim_update(entry: Object) -> Check:
         path = spelled(trail)
         bound = find(scene.old, "status.phase") == "Bound"
         renamed = old.get("volumeName") and value.get("volumeName") != old["volumeName"]
-        if renamed or fixed(value, bound=bound) != fixed(old, bound=bound):
+        before = (
+            old
+            if old.get("storageClassName") is not None
+            else {**old, "storageClassName": value.get("storageClassName")}
+        )
+        if renamed or fixed(value, bound=bound) != fixed(before, bound=bound):
             scene.causes.append(forbidden_field(path, message))
         now, was = find(value, "resources.requests.storage"), find(old, "resources.requests.storage")
         held = find(scene.old, "status.capacity.storage")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dashpot.runtime.api.admit.podresources import amounts
+from dashpot.model.quota.podresources import amounts
 
 Object = dict[str, Any]
 

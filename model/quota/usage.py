@@ -12,10 +12,10 @@ from attrs import frozen
 
 from dashpot.model.objects import quantity
 from dashpot.model.objects.resource import Resource
-from dashpot.runtime.api.admit.base import CREATE, UPDATE
-from dashpot.runtime.api.admit.podresources import Amounts, amounts, larger, pod_amounts
+from dashpot.model.quota.podresources import Amounts, amounts, larger, pod_amounts
 
 Object = dict[str, Any]
+CREATE, UPDATE = "CREATE", "UPDATE"
 ONE = quantity.whole(1)
 IGNORED = frozenset({("", "events"), ("events.k8s.io", "events")})
 """Counting them would write more than it keeps."""
@@ -53,14 +53,14 @@ def evaluator(resource: Resource) -> Evaluator | None:
     return Evaluator(lambda one: dict(used), names.__contains__, frozenset({(CREATE, "")}))
 
 
-def _terminal(pod: Object) -> bool:
-    """Whether the pod has ended; one that overstays its deletion on a lost node counts as ended, too."""
+def ended(pod: Object) -> bool:
+    """Whether the pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _pod_usage(pod: Object) -> Amounts:
     used: Amounts = {"count/pods": ONE}
-    if _terminal(pod):
+    if ended(pod):
         return used
     used["pods"] = ONE
     spec, status = pod.get("spec") or {}, pod.get("status")
