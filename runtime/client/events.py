@@ -16,6 +16,7 @@ from typing import Any, Literal
 from dashpot.model.objects.resource import ALL_VERBS, Resource
 from dashpot.model.objects.status import StatusError
 from dashpot.runtime.client.correlate import Correlated, Correlator
+from dashpot.runtime.client.failures import namespace_ends
 from dashpot.runtime.client.rest import Client
 from dashpot.runtime.client.transport import TransportError
 from dashpot.runtime.clock import Clock, rfc3339
@@ -157,7 +158,9 @@ class Recorder:
             except StatusError as error:
                 # the server has judged: it will not change its mind
                 if error.reason != "AlreadyExists":
-                    self._complain(f"event {found.event['reason']} was refused: {error}")
+                    # that a namespace ends with what is in it is no trouble to anybody
+                    if not namespace_ends(error):
+                        self._complain(f"event {found.event['reason']} was refused: {error}")
                     self.dropped += 1
                 return
             # the first time at a random moment: many components lose the same server at once

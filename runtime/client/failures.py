@@ -65,6 +65,12 @@ def expired(error: StatusError) -> bool:
     return error.reason in ("Expired", "Gone") or error.code == 410
 
 
+def namespace_ends(error: StatusError) -> bool:
+    """Whether a create was refused because its namespace is being deleted."""
+    causes = error.details.get("causes") or ()
+    return any(isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
 def too_large_version(error: StatusError) -> bool:
     """The server does not know the version yet: it is behind the one that told it."""
     causes = error.details.get("causes") or ()

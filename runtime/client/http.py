@@ -18,8 +18,9 @@ from dashpot.runtime.client.tokenbucket import TokenBucket
 from dashpot.runtime.client.transport import Answer, Call, NoCredentials, TransportError, TransportTimeout
 from dashpot.runtime.clock import Clock, SystemClock
 
-CONNECTIONS = 256
-"""Open at once; later requests wait."""
+CONNECTIONS = 768
+"""Open at once; later requests wait. A watch holds one, and who follows every resource has as many as there are; below
+the 1,024 files that a process may have open by default."""
 CONNECT_S = 30.0
 CHUNK = 1 << 18
 PROBES = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))

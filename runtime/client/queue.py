@@ -264,12 +264,27 @@ class WorkQueue(Generic[K]):
                     self._getters.remove(getter)
                 raise
         key = self._queue.popleft()
+        self._taken(key)
+        return key
+
+    def waiting(self) -> list[K]:
+        """The keys that wait for a worker, in order."""
+        return list(self._queue)
+
+    def take(self, key: K) -> bool:
+        """As `get`, but this very key; whether it waited. For one who decides the order himself."""
+        if key not in self._queue:
+            return False
+        self._queue.remove(key)
+        self._taken(key)
+        return True
+
+    def _taken(self, key: K) -> None:
         self._metrics.depth(len(self._queue))
         now = _now()
         self._metrics.taken(now - self._dirty.pop(key))
         self._processing[key] = now
         self._idle.clear()
-        return key
 
     def done(self, key: K) -> None:
         """The worker is through with the key, well or not."""

@@ -78,7 +78,7 @@ def _gone(of: Term) -> Term:
         obj = of(frame)
         if obj is None:
             return True
-        there = frame.reader.get(obj.view.kind, obj.namespace, obj.name)
+        there = frame.reader.get(obj.view.kind, obj.namespace, obj.key_name)
         return there is None or there.uid != obj.uid
 
     return gone

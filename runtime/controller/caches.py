@@ -9,22 +9,44 @@ which a driver can hold and release change by change.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field, frozen
 
 from dashpot.runtime.client.indexer import key_of
 from dashpot.runtime.client.reflector import older
 from dashpot.runtime.client.rest import Client
-from dashpot.runtime.controller.feeds import Feed, Feeds
+from dashpot.runtime.controller.feeds import Feeds
+from dashpot.runtime.controller.manifold import Manifold
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.undefined import Undefined
-from dashpot.runtime.controller.views import View, Views
+from dashpot.runtime.controller.views import Each, View, Views
 
 Object = dict[str, Any]
+
+
+class Source(Protocol):
+    """What fills a cache: a feed of its resource, or of everything."""
+
+    synced: asyncio.Event
+
+    def join(self, listener: KindCache) -> None:
+        """One more cache, which is told first what is known."""
+        ...
+
+    def attach(self, listener: KindCache) -> None:
+        """One more cache, which knows already what it is to know, and is told what comes."""
+        ...
+
+    def leave(self, listener: KindCache) -> None:
+        """A cache that is told no more."""
+        ...
+
+
 Told = Callable[[Obj | None, Obj | None], None]
 """A change: before and after. None: not there. The same object twice: a resync."""
 
@@ -145,6 +167,16 @@ class KindCache:
         """Takes nothing in from now on."""
         self.held = True
 
+    def held_now(self, key: str) -> Obj | None:
+        """What the cache has under a key, if nothing newer is held back."""
+        return None if self.held or self.pending else self._objects.get(key)
+
+    def refresh(self, key: str, obj: Obj) -> None:
+        """Puts a version in the place of another one from which nobody can tell it apart; nobody is told."""
+        self._objects[key] = obj
+        for name, index in self._indexes.items():
+            _file(index, self._under[name], key, obj)
+
     def release(self, count: int | None = None) -> int:
         """Takes in the oldest `count` changes that are held back and stays held; None: all, and holds no more. How many
         changes of objects that were."""
@@ -193,27 +225,27 @@ def _hashable(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else repr(value)
 
 
-def _value(under: Callable[[Obj], Any], obj: Obj) -> Any:
-    return _hashable(under(obj))
+def _values(under: Callable[[Obj], Any], obj: Obj) -> tuple[Any, ...]:
+    """What an object is filed under; nothing where that has no value, since no comparison with it is true."""
+    try:
+        value = under(obj)
+    except Undefined:
+        return ()
+    return value if isinstance(value, Each) else (_hashable(value),)
 
 
 def _file(index: dict[Any, dict[str, Obj]], under: Callable[[Obj], Any], key: str, obj: Obj) -> None:
-    try:
-        index.setdefault(_value(under, obj), {})[key] = obj
-    except Undefined:
-        return  # no comparison with what has no value is true
+    for value in _values(under, obj):
+        index.setdefault(value, {})[key] = obj
 
 
 def _unfile(index: dict[Any, dict[str, Obj]], under: Callable[[Obj], Any], key: str, obj: Obj) -> None:
-    try:
-        value = _value(under, obj)
-    except Undefined:
-        return
-    rows = index.get(value)
-    if rows is not None:
-        rows.pop(key, None)
-        if not rows:
-            del index[value]
+    for value in _values(under, obj):
+        rows = index.get(value)
+        if rows is not None:
+            rows.pop(key, None)
+            if not rows:
+                del index[value]
 
 
 _NATIVE: dict[str, Callable[[Obj], Any]] = {"namespace": lambda obj: obj.namespace, "name": lambda obj: obj.name}
@@ -237,7 +269,7 @@ class Caches:
         self._private = private
         self._shared = feeds is not None
         self._source = feeds or Feeds(client, namespace=namespace, chance=chance, complain=complain)
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, Source] = {}
         self._caches: dict[tuple[str, str], KindCache] = {}
 
     def of(self, actor: str, kind: str) -> KindCache:
@@ -245,10 +277,12 @@ class Caches:
         key = (actor if self._private else "", kind)
         found = self._caches.get(key)
         if found is None:
-            found = self._caches[key] = KindCache(self._views[kind])
+            view = self._views[kind]
+            found = self._caches[key] = KindCache(view)
             feed = self._feeds.get(kind)
             if feed is None:
-                feed = self._feeds[kind] = self._source.of(self._views[kind].resource)
+                whole = isinstance(view, Manifold)
+                feed = self._feeds[kind] = self._source.everything() if whole else self._source.of(view.resource)
             feed.join(found)
         return found
 
@@ -256,7 +290,16 @@ class Caches:
         """Drops an actor's private caches: it has crashed, and will list anew."""
         for key in [key for key in self._caches if self._private and key[0] == actor]:
             cache = self._caches.pop(key)
-            self._feeds[key[1]].listeners.remove(cache)
+            self._feeds[key[1]].leave(cache)
+
+    def seed(self, actor: str, kind: str, objects: dict[str, Object], version: str) -> KindCache:
+        """An actor's private cache as an API server that lags would fill it: an older list. It is held, and told from
+        then on what comes; what came since that list is the caller's to offer."""
+        cache = self._caches[actor, kind] = KindCache(self._views[kind])
+        cache.listed(objects, version)
+        cache.hold()
+        self._feeds[kind].attach(cache)
+        return cache
 
     def hold(self, kind: str, actor: str = "") -> None:
         """Holds back what comes of a kind, for one actor or for all that have a cache of it now."""
@@ -287,9 +330,7 @@ class Caches:
     async def stop(self) -> None:
         """Listens no more; what is not shared follows no more."""
         for (_, kind), cache in self._caches.items():
-            listeners = self._feeds[kind].listeners
-            if cache in listeners:
-                listeners.remove(cache)
+            self._feeds[kind].leave(cache)
         if not self._shared:
             await self._source.stop()
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
-from attrs import define
+from attrs import define, field
 
 from dashpot.model.objects.status import StatusError
+from dashpot.runtime.client.discovery import NoMatch
 from dashpot.runtime.client.events import Recorder
+from dashpot.runtime.client.metadata import MetadataClient, metadata_client
 from dashpot.runtime.client.rest import Client, Delete, Patch, Write
 from dashpot.runtime.client.transport import TransportError
+from dashpot.runtime.controller.manifold import Manifold, One, every
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.paths import put
 from dashpot.runtime.controller.request import ApiRequest
@@ -75,6 +78,7 @@ class ClientCaller:
     manager: str
     recorder: Recorder | None = None
     dry_run: bool = False
+    _metadata: MetadataClient | None = field(default=None, init=False, repr=False)
 
     def note(self, about: Obj, kind: str, reason: str, message: str) -> None:
         """Records an event, if there is a recorder."""
@@ -93,7 +97,18 @@ class ClientCaller:
         """How writes are meant."""
         return Write(self.manager, self.dry_run)
 
+    @property
+    def metadata(self) -> MetadataClient:
+        """The client for kinds of which the metadata is all that is read."""
+        if self._metadata is None:
+            self._metadata = metadata_client(self.client)
+        return self._metadata
+
     async def _get(self, request: ApiRequest) -> Answer:
+        if isinstance(request.view, Manifold):
+            return await self._referred(request, request.view)
+        if request.view.declared.answers:
+            return await self._answer(request)
         try:
             found = await self.client.get(request.view.resource, request.name, request.namespace)
         except StatusError as error:
@@ -102,8 +117,68 @@ class ClientCaller:
             raise
         return Obj(request.view, found)
 
+    async def _answer(self, request: ApiRequest) -> Answer:
+        """What is answered at a path, a Status too."""
+        try:
+            found = await self.client.call("GET", f"{request.view.api_version}/{request.name}")
+        except StatusError as error:
+            found = error.status()
+        return Obj(request.view, found)
+
+    async def _referred(self, request: ApiRequest, view: Manifold) -> Answer:
+        """What a reference names, of whatever kind; see docs/language.md for what is null and what an error."""
+        wanted = request.reference
+        assert wanted is not None
+        one = await self._one(view, wanted.api_version, wanted.kind)
+        if one is None:
+            return None
+        namespace = wanted.namespace if one.namespaced else ""
+        if one.namespaced and not namespace:
+            raise StatusError("Invalid", f"a cluster-wide object cannot refer to the {wanted.kind} {wanted.name}")
+        client = self.client if view.part else self.metadata
+        try:
+            return one.seen(await client.get(one.resource, wanted.name, namespace, subresource=view.part))
+        except StatusError as error:
+            if error.reason == "NotFound":
+                return None
+            raise
+
+    async def _one(self, view: Manifold, api_version: str, kind: str) -> One | None:
+        """The resource of a kind; of a part None, where there is no such kind, or it has no such part."""
+        try:
+            resource = await self.client.discovery.by_kind(api_version, kind)
+        except NoMatch as problem:
+            if not view.part:
+                raise StatusError("InternalError", str(problem)) from problem
+            # any version will do: the part is the same in all
+            group = api_version.rpartition("/")[0]
+            served = await self.client.discovery.resources()
+            found = next((r for r in served if (r.group, r.kind) == (group, kind)), None)
+            if found is None:
+                return None
+            resource = found
+        return view.at(resource) if not view.part or resource.subresource(view.part) is not None else None
+
+    async def _all(self, view: Manifold, namespace: str) -> list[Obj]:
+        """All objects of all resources, or those of a namespace."""
+        found: list[Obj] = []
+        for resource in every(await self.client.discovery.resources()):
+            if resource.namespaced or not namespace:
+                one = view.at(resource)
+                try:
+                    listing = await self.metadata.list(resource, namespace)
+                except StatusError as error:
+                    if error.reason == "NotFound":
+                        continue  # its definition has just gone
+                    raise
+                found += [one.seen(item) for item in listing.items]
+        return found
+
     async def _list(self, request: ApiRequest) -> Answer:
-        listing = await self.client.list(request.view.resource, request.namespace)
+        if isinstance(request.view, Manifold):
+            return list(await self._all(request.view, request.namespace))
+        fields = f"metadata.name={request.name}" if request.name else ""
+        listing = await self.client.list(request.view.resource, request.namespace, fields=fields)
         return [Obj(request.view, item) for item in listing.items]
 
     async def _create(self, request: ApiRequest) -> Answer:
@@ -116,7 +191,7 @@ class ClientCaller:
         answer = await self.client.update(
             request.view.resource, request.body, request.namespace, subresource=request.subresource, how=self.write
         )
-        return Obj(request.view, answer)
+        return self._answered(request, answer)
 
     async def _patch(self, request: ApiRequest) -> Answer:
         answer = await self.client.patch(
@@ -128,7 +203,7 @@ class ClientCaller:
             subresource=request.subresource,
             how=self.write,
         )
-        return Obj(request.view, answer)
+        return self._answered(request, answer)
 
     async def _apply(self, request: ApiRequest) -> Answer:
         answer = await self.client.apply(
@@ -145,7 +220,12 @@ class ClientCaller:
     async def _delete(self, request: ApiRequest) -> Answer:
         how = Delete(request.grace, request.propagation, request.uid, request.version, self.dry_run)
         answer = await self.client.delete(request.view.resource, request.name, request.namespace, how=how)
-        return Obj(request.view, answer) if answer.get("kind") == request.kind else None
+        return self._answered(request, answer) if answer.get("kind") == request.view.resource.kind else None
+
+    @staticmethod
+    def _answered(request: ApiRequest, answer: Object) -> Obj:
+        view = request.view
+        return view.seen(answer) if isinstance(view, One) else Obj(view, answer)
 
     async def _evict(self, request: ApiRequest) -> Answer:
         body: Object = {

@@ -123,7 +123,10 @@ class Running(Standing):
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self.passes += 1
-        outcome = await self._pass(key)
+        try:
+            outcome = await self._pass(key)
+        except Exception as problem:  # an object of a shape that nothing expects ends a pass, never a worker
+            outcome = Outcome("panic", message=f"{type(problem).__name__}: {problem}")
         self.site.metrics.passed(self.name, outcome.how, loop.time() - begun)
         return outcome
 

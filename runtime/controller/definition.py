@@ -12,7 +12,7 @@ from dashpot.model.objects.registry import builtin
 from dashpot.model.program import Program, Resource
 from dashpot.runtime.controller import wide
 from dashpot.runtime.controller.definition_rules import Cel, NoCel
-from dashpot.runtime.controller.definition_schema import fill, side_schema
+from dashpot.runtime.controller.definition_schema import ITEMS, confine, fill, side_schema
 from dashpot.runtime.controller.paths import Entry, Path
 from dashpot.runtime.controller.views import View, Views
 
@@ -27,20 +27,22 @@ class Definition:
     untold: tuple[str, ...]
 
 
-def custom(program: Program) -> list[Resource]:
-    """The kinds of the program's own file that are of no built-in group."""
+def custom(program: Program, module: str = "") -> list[Resource]:
+    """The kinds of the program's own file, or of a module that it uses, that are of no built-in group."""
     groups = {resource.group for resource in builtin().resources}
     return [
         declared
         for declared in program.resources
-        if declared.module == program.main and declared.api_version.rpartition("/")[0] not in groups
+        if declared.module == (module or program.main)
+        and not (declared.manifold or declared.answers)
+        and declared.api_version.rpartition("/")[0] not in groups
     ]
 
 
-def definitions(program: Program, constants: Mapping[str, Any] | None = None) -> list[Definition]:
-    """The definitions of all kinds that are custom."""
+def definitions(program: Program, constants: Mapping[str, Any] | None = None, module: str = "") -> list[Definition]:
+    """The definitions of all kinds that are custom, of the program's own file or of a module that it uses."""
     views = Views(program, constants=constants)
-    return [definition(views[declared.kind], views.constants) for declared in custom(program)]
+    return [definition(views[declared.kind], views.constants) for declared in custom(program, module)]
 
 
 def definition(view: View, constants: dict[str, Any]) -> Definition:
@@ -50,7 +52,7 @@ def definition(view: View, constants: dict[str, Any]) -> Definition:
     for name, part in side_schema(view, "status", constants)["properties"].items():
         root["properties"].setdefault(name, part)
     fill(root)
-    rules, untold = _rules(view, constants)
+    rules, untold = _rules(view, constants, root)
     if rules:
         root["x-kubernetes-validations"] = rules
     root["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
@@ -86,7 +88,8 @@ def definition(view: View, constants: dict[str, Any]) -> Definition:
 AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def _rules(view: View, constants: Mapping[str, Any]) -> tuple[list[Object], list[str]]:
+def _rules(view: View, constants: Mapping[str, Any], root: Object) -> tuple[list[Object], list[str]]:
+    """The rules, and what is not told; what they walk through is confined in the schema."""
     cel = Cel(view, constants)
     rules: list[Object] = []
     untold: list[str] = []
@@ -95,6 +98,11 @@ def _rules(view: View, constants: Mapping[str, Any]) -> tuple[list[Object], list
             rules.append({"rule": cel.text(rule.expr), "message": rule.message})
         except NoCel as problem:
             untold.append(f'{view.kind}: the rule "{rule.message}" has no CEL: it uses {problem}')
+    for name, path in cel.walked.items():
+        confine(root, path)
+        untold.append(
+            f"{view.kind}: {name} takes at most {ITEMS} items, since the rules over it would cost too much else"
+        )
     for side in ("spec", "status"):
         for field in view.declared.spec if side == "spec" else view.declared.status:
             if not (field.immutable or field.monotone):

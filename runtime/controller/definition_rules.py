@@ -34,6 +34,8 @@ class Cel:
     def __init__(self, view: View, constants: Mapping[str, Any]) -> None:
         self._view = view
         self._constants = dict(constants)
+        self.walked: dict[str, Path] = {}
+        """The lists, sets and maps that the terms looked into, by name: where they lie."""
 
     def text(self, x: e.Expr, names: Mapping[str, str] | None = None) -> str:
         """The CEL of a term; NoCel."""
@@ -86,6 +88,8 @@ class Cel:
         field = self._view.field(side, x.name)
         path, there = self._reached(root, self._view.path(side, x.name), x)
         ty = wide.bare(field.type)
+        if isinstance(ty, t.ListOf | t.SetOf | t.MapOf):
+            self.walked[x.name] = self._view.path(side, x.name)
         if isinstance(ty, t.Opaque | t.Quantity | t.OwnerRef | t.Time | t.Duration):
             raise NoCel(f"`{x.name}`, which CEL would compare otherwise, at {x.span}")
         if isinstance(field.type, t.Optional) or field.required:

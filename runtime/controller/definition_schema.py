@@ -17,6 +17,11 @@ Object = dict[str, Any]
 Constants = dict[str, Any]
 
 OPAQUE: Object = {"x-kubernetes-preserve-unknown-fields": True}
+ITEMS = 64
+"""Of a list or map that a rule walks through. The API server refuses rules whose cost it cannot bound (KEP-2876: the
+estimate takes the largest request for what has no `maxItems`)."""
+LETTERS = 253
+"""Of a string in it: the longest name that an object has."""
 QUANTITY: Object = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
@@ -71,7 +76,8 @@ def field_schema(field: Field, path: Path, constants: Constants) -> Object:
     """The schema of a field: its type's, its default, and what holds between two versions."""
     last = next((step for step in reversed(path) if isinstance(step, str)), field.name)
     made = schema_of(field.type, constants, last)
-    condition = len(path) > 1 and isinstance(path[-2], Entry) and isinstance(field.type, t.Bool)
+    status = path[-3:-2] == ("conditions",) and path[-1] == "status"
+    condition = len(path) > 1 and (status or isinstance(path[-2], Entry)) and isinstance(field.type, t.Bool)
     if condition:
         made = {"type": "string", "enum": ["True", "False", "Unknown"]}
     elif field.default is not None:
@@ -141,3 +147,24 @@ def fill(node: Object) -> bool:
             if inside and deep and name not in node.get("required", ()):
                 child["default"] = {}
     return not node.get("required")
+
+
+def confine(root: Object, path: Path) -> None:
+    """Bounds what lies at a path, all the way down, so that rules over it have a bounded cost."""
+    node = root
+    for step in path:
+        node = node["properties"][step]
+    _confine(node)
+
+
+def _confine(node: Object) -> None:
+    if node.get("type") == "array":
+        node["maxItems"] = ITEMS
+        _confine(node["items"])
+    elif node.get("type") == "string" and "enum" not in node:
+        node["maxLength"] = LETTERS
+    elif "additionalProperties" in node:
+        node["maxProperties"] = ITEMS
+        _confine(node["additionalProperties"])
+    for child in (node.get("properties") or {}).values():
+        _confine(child)

@@ -1,7 +1,8 @@
 """`extern fun`: which Python function computes it.
 
 Of a library module `kubernetes.foo` it is the function of that name in `model/extern/foo.py`; for a person's
-`shop.loop` it stands in `shop.py` beside it.
+`shop.loop` it stands in `shop.py` beside it. What needs more than its arguments (a key that signs) is given by whoever
+runs the spec, and takes the place of that function.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,15 +32,19 @@ class ExternError(Exception):
 
 
 class Externs:
-    """Finds functions; loads each file once."""
+    """Finds functions; loads each file once. `given`: functions instead of those, by `module.name`."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, Function] | None = None) -> None:
+        self._given = dict(given or {})
         self._modules: dict[str, ModuleType] = {}
 
     def __call__(self, x: Extern) -> Function:
         """The function of a call; ExternError."""
-        module, where = self._module(x)
-        function: Function | None = getattr(module, x.name, None)
+        function: Function | None = self._given.get(f"{x.module}.{x.name}")
+        where = "what was given"
+        if function is None:
+            module, where = self._module(x)
+            function = getattr(module, x.name, None)
         if function is None or not callable(function):
             raise ExternError(f"`extern fun {x.name}` needs a function `{x.name}` in {where}", x.span)
         try:

@@ -1,7 +1,7 @@
 """Reads of caches: `list cached K where p -> …`, `get cached K name`, and a bare kind.
 
-Conjuncts `p.owner == e`, `p.owner == null` and `p.path == e` (e free of p) are left to an index of the cache, so that a
-read costs what it returns.
+Conjuncts `p.owner == e`, `p.owner == null`, `p.path == e`, `p.path in e` (e a set) and `p.owners.exists(r, r.uid ==
+e)`, where e is free of p, are left to an index of the cache, so that a read costs what it returns.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dashpot.model import expr as e
 from dashpot.model import types as t
 from dashpot.runtime.controller import wide
 from dashpot.runtime.controller.frame import Frame
+from dashpot.runtime.controller.manifold import Manifold, referred
 from dashpot.runtime.controller.obj import Obj, uid_of
 from dashpot.runtime.controller.operators import is_owner
 from dashpot.runtime.controller.terms import Env, Term, Terms, compiles
@@ -40,6 +41,8 @@ def _get(terms: Terms, x: e.Cached, env: Env) -> Term:
     assert x.name is not None
     kind, namespaced = x.kind, terms.views[x.kind].namespaced
     name = terms.term(x.name, env)
+    if isinstance(terms.views[x.kind], Manifold):
+        return lambda frame: _referred(kind, name(frame), frame)
 
     def get(frame: Frame) -> Obj | None:
         wanted = name(frame)
@@ -50,7 +53,19 @@ def _get(terms: Terms, x: e.Cached, env: Env) -> Term:
     return get
 
 
+def _referred(kind: str, value: Any, frame: Frame) -> Obj | None:
+    """What a reference names, as the cache has it: the object of that uid."""
+    if value is None:
+        return None
+    wanted = referred(value, frame.namespace)
+    return next(iter(frame.reader.all(kind, "", "uid", wanted.uid)), None)
+
+
 # ---------------------------------------------------------------- indexes
+Plan = tuple[str, e.Expr, bool]
+"""An index, the e under which it is asked, and whether e is a set of such."""
+
+
 def conjuncts(x: e.Expr) -> Iterator[e.Expr]:
     """The parts of a conjunction, from the left."""
     if isinstance(x, e.Binary) and x.op == "&&":
@@ -69,11 +84,14 @@ def candidates(terms: Terms, base: e.Expr, slot: str, var: str, where: e.Expr, e
     found = [(index, plan) for index, part in enumerate(parts) if (plan := _indexed(part, var)) is not None]
     if not found:
         return None
-    at, (name, value) = min(found, key=lambda row: row[1][0] != "owner")
+    at, (name, value, several) = min(found, key=lambda row: row[1][0] not in ("owner", "owners"))
     terms.views.indexes.setdefault(base.kind, set()).add(name)
     kind, namespaced = base.kind, terms.views[base.kind].namespaced
     key = terms.term(value, env)
     by_uid = name == "owner"
+
+    def plain(wanted: Any) -> Any:
+        return uid_of(wanted) if by_uid else wanted.name if isinstance(wanted, Obj) else wanted
 
     def rows(frame: Frame) -> Any:
         space = frame.namespace if namespaced else ""
@@ -82,8 +100,9 @@ def candidates(terms: Terms, base: e.Expr, slot: str, var: str, where: e.Expr, e
         except Undefined:
             # whether that matters depends on the other conjuncts: each object is asked
             return _undecided(frame.reader.all(kind, space), frame, slot, whole)
-        wanted = uid_of(wanted) if by_uid else wanted.name if isinstance(wanted, Obj) else wanted
-        return frame.reader.all(kind, space, name, wanted)
+        if several:
+            return [row for one in wanted or () for row in frame.reader.all(kind, space, name, plain(one))]
+        return frame.reader.all(kind, space, name, plain(wanted))
 
     inner = {**env, var: slot}
     whole = terms.term(where, inner)
@@ -104,14 +123,41 @@ def _undecided(rows: Any, frame: Frame, slot: str, whole: Term) -> list[Any]:
     return []
 
 
-def _indexed(x: e.Expr, var: str) -> tuple[str, e.Expr] | None:
-    """The index that answers `p.path == e`, and e."""
-    if not isinstance(x, e.Binary) or x.op != "==":
+def equated(where: e.Expr, var: str, path: str) -> e.Expr | None:
+    """The e of a conjunct `p.path == e`, if there is one."""
+    found = (_indexed(part, var) for part in conjuncts(where))
+    rows = (row for row in found if row is not None)
+    return next((value for name, value, several in rows if name == path and not several), None)
+
+
+def _owned(x: e.Fold, var: str) -> Plan | None:
+    """The e of `p.owners.exists(r, r.uid == e)`."""
+    base, body = x.base, x.body
+    if x.op != "exists" or body is None or not isinstance(base, e.Member) or base.name != "owners":
         return None
-    for one, other in ((x.left, x.right), (x.right, x.left)):
+    if not isinstance(base.base, e.Local) or base.base.name != var or not isinstance(body, e.Binary) or body.op != "==":
+        return None
+    for one, other in ((body.left, body.right), (body.right, body.left)):
+        ours = isinstance(one, e.Member) and one.name == "uid" and isinstance(one.base, e.Local)
+        if ours and isinstance(one, e.Member) and isinstance(one.base, e.Local) and one.base.name == x.var:
+            if not any(isinstance(part, e.Local) and part.name in (var, x.var) for part in walk(other)):
+                return "owners", other, False
+    return None
+
+
+def _indexed(x: e.Expr, var: str) -> Plan | None:
+    """The index that answers `p.path == e`, `p.path in e`, or `p.owners.exists(r, r.uid == e)`."""
+    if isinstance(x, e.Fold):
+        return _owned(x, var)
+    if not isinstance(x, e.Binary) or x.op not in ("==", "in"):
+        return None
+    several = x.op == "in"
+    for one, other in ((x.left, x.right), (x.right, x.left))[: 1 if several else 2]:
         name = _path(one, var)
         if name is not None and not any(isinstance(part, e.Local) and part.name == var for part in walk(other)):
-            return name, other
+            if several and (name == "owner" or not isinstance(wide.bare(other.type), t.SetOf)):
+                return None
+            return name, other, several
     return None
 
 

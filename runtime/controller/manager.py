@@ -45,12 +45,14 @@ class Manager:
     namespace   "" all; else only objects of that namespace (and cluster-wide ones)
     private     each actor has caches of its own, which `caches.hold` and `release` steer one by one
     workers     False: a driver takes keys and candidates itself (Running.reconcile, RunningProcess.perform)
+    client_of   the client by which an actor calls and tells events; default: `client` for all
     caller      makes an actor's caller; default: over the client, with an events recorder of its name
     wrap        puts a caller around that, for each pass: (actor, key, caller)
     choose      settles what specs leave open; default: drawn from `chance`
     wait        waits for kinds that the server does not serve yet, instead of NotServed
     feeds       shared with other managers of the same client
     metrics     shared with them too
+    externs     functions for `extern fun` instead of those beside the specs, by `module.name`
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Manager:
         namespace: str = "",
         private: bool = False,
         workers: bool = True,
+        client_of: Callable[[str], Client] | None = None,
         caller: Callable[[str], Caller] | None = None,
         wrap: Callable[[str, str, Caller], Caller] | None = None,
         choose: Callable[[int], int] | None = None,
@@ -72,6 +75,7 @@ class Manager:
         dry_run: bool = False,
         feeds: Feeds | None = None,
         metrics: Metrics | None = None,
+        externs: Mapping[str, Callable[..., Any]] | None = None,
         complain: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.program = program
@@ -84,9 +88,11 @@ class Manager:
         self.instances: dict[str, Instance] = {}
         """By name: `C`, or `C@place` of an actor that stands in several places."""
         self._private, self._workers, self._wait, self._dry_run = private, workers, wait, dry_run
+        self._client_of = client_of or (lambda actor: client)
         self._caller, self._wrap, self._choose = caller, wrap, choose
         self._resync_s = resync_s
         self._feeds = feeds
+        self._externs = Externs(externs)
         self._complain = complain
         self._recorders: dict[str, Recorder] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +140,7 @@ class Manager:
                 self.program,
                 self.client,
                 views,
-                Externs(),
+                self._externs,
                 site_caches,
                 self.clock,
                 self.chance,
@@ -165,10 +171,10 @@ class Manager:
         recorder = self._recorders.get(actor)
         if recorder is None:
             chance = random.Random(self.chance.random())
-            recorder = Recorder(self.client, actor, self.clock, chance=chance, complain=self._complain)
+            recorder = Recorder(self._client_of(actor), actor, self.clock, chance=chance, complain=self._complain)
             recorder.start()
             self._recorders[actor] = recorder
-        return ClientCaller(self.client, actor, recorder)
+        return ClientCaller(self._client_of(actor), actor, recorder)
 
     async def start(self, names: Sequence[str] | None = None) -> None:
         """Starts actors: no pass begins before every cache has synced. NotServed, StatusError, TransportError."""
@@ -241,12 +247,19 @@ class Manager:
 
     # -- stopping -----------------------------------------------------------------------------------------------
 
-    async def crash(self, name: str, *, restart: bool = True) -> None:
-        """Cuts an instance short, with its memory, queue and private caches; another one takes its place."""
+    async def crash(
+        self, name: str, *, restart: bool = True, lists: Mapping[str, tuple[dict[str, Any], str]] | None = None
+    ) -> None:
+        """Cuts an instance short, with its memory, queue and private caches; another one takes its place.
+
+        lists   kind → (objects by key, version): what the new one is told at first, if not what there is now
+        """
         instance = self.instances.pop(name)
         await instance.end(now=True)
         assert self.site is not None
         self.site.caches.forget(name)
+        for kind, (objects, version) in (lists or {}).items():
+            self.site.caches.seed(name, kind, objects, version)
         if restart:
             fresh = self._instance(instance.actor, self.site, instance.me)
             self._begin(fresh)

@@ -46,6 +46,11 @@ class Obj:
         return str(self.meta.get("resourceVersion") or "")
 
     @property
+    def key_name(self) -> str:
+        """What names it, in its namespace, among the objects of its kind: its name, where the kind is one."""
+        return self.view.key_name(self.name)
+
+    @property
     def identity(self) -> object:
         """What makes it the object that it is."""
         return self.uid or (self.view.kind, self.namespace, self.name)
@@ -58,13 +63,13 @@ class Obj:
 
     def __repr__(self) -> str:
         space = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.view.kind} {space}{self.name}"
+        return f"{self.view.resource.kind} {space}{self.name}"
 
     def reference(self, *, controller: bool) -> Object:
         """The ownerReference that names it."""
         made: Object = {
-            "apiVersion": self.view.api_version,
-            "kind": self.view.kind,
+            "apiVersion": self.view.resource.api_version,
+            "kind": self.view.resource.kind,
             "name": self.name,
             "uid": self.uid,
         }

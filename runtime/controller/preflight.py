@@ -8,8 +8,9 @@ from dashpot.model.objects.resource import Resource
 from dashpot.model.program import Program
 from dashpot.runtime.client.discovery import NoMatch
 from dashpot.runtime.client.rest import Client
+from dashpot.runtime.controller.manifold import Manifold
 from dashpot.runtime.controller.uses import Actor, Right, caches_of
-from dashpot.runtime.controller.views import Views
+from dashpot.runtime.controller.views import View, Views
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -43,7 +44,7 @@ async def served(program: Program, actors: Iterable[Actor], views: Views, client
     found, missing = [], []
     # a definition may be newer than what the client has read
     await client.discovery.resources(fresh=True)
-    for kind in sorted(wanted):
+    for kind in sorted(kind for kind in wanted if not _anywhere(views[kind])):
         version = views[kind].api_version
         try:
             found.append(await client.discovery.by_kind(version, kind))
@@ -52,6 +53,11 @@ async def served(program: Program, actors: Iterable[Actor], views: Views, client
     if missing:
         raise NotServed(missing)
     return found
+
+
+def _anywhere(view: View) -> bool:
+    """Whether a kind has no resource of its own."""
+    return isinstance(view, Manifold) or view.declared.answers
 
 
 def kinds_called(actor: Actor) -> set[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dashpot.model.automaton import Call
+from dashpot.model.expr import Expr
 from dashpot.runtime.controller import writes
 from dashpot.runtime.controller.frame import Frame
+from dashpot.runtime.controller.lookups import equated
+from dashpot.runtime.controller.manifold import Manifold, referred
 from dashpot.runtime.controller.obj import Obj
-from dashpot.runtime.controller.paths import PathError, put
+from dashpot.runtime.controller.paths import Entry, PathError, put
 from dashpot.runtime.controller.request import ApiRequest
 from dashpot.runtime.controller.terms import Term, Terms
 from dashpot.runtime.controller.undefined import Undefined
@@ -19,6 +22,9 @@ Object = dict[str, Any]
 Prepare = Callable[[Frame], ApiRequest]
 PROPAGATION = {"foreground": "Foreground", "background": "Background", "orphan": "Orphan"}
 
+APPROVALS = tuple(("status", "conditions", Entry("type", kind)) for kind in ("Approved", "Denied"))
+"""What only approvers of a request write."""
+
 
 def preparation(call: Call, index: int, terms: Terms) -> Prepare:
     """What makes the requests of a call; evaluating it may be Undefined."""
@@ -27,7 +33,7 @@ def preparation(call: Call, index: int, terms: Terms) -> Prepare:
         case "get":
             found = _get(call, index, view, terms)
         case "list":
-            found = _list(call, index, view)
+            found = _list(call, index, view, terms)
         case "create":
             found = _create(call, index, view, terms)
         case "update":
@@ -62,6 +68,21 @@ def target_of(call: Call, terms: Terms) -> Callable[[Frame], Obj]:
     return found
 
 
+def subresource(view: View, fields: Sequence[writes.Field]) -> str:
+    """The subresource that a write of some fields goes to: the one that the kind is a view of, `status`, or, where only
+    what lies at spec.finalizers is written and the kind has it, `finalize`, or, likewise, `approval` for the conditions
+    Approved and Denied."""
+    if view.part:
+        return view.part
+    if fields and all(field.slot.path[:3] in APPROVALS for field in fields):
+        if view.resource.subresource("approval") is not None:
+            return "approval"
+    if writes.statusward(view, fields):
+        return "status"
+    finalizers = fields and all(field.slot.path[:2] == ("spec", "finalizers") for field in fields)
+    return "finalize" if finalizers and view.resource.subresource("finalize") is not None else ""
+
+
 def _space(view: View, frame: Frame) -> str:
     return frame.namespace if view.namespaced else ""
 
@@ -69,6 +90,8 @@ def _space(view: View, frame: Frame) -> str:
 def _get(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     assert call.name is not None
     name = terms.term(call.name)
+    if isinstance(view, Manifold):
+        return _get_referred(call, index, view, name)
 
     def get(frame: Frame) -> ApiRequest:
         wanted = name(frame)
@@ -81,8 +104,43 @@ def _get(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     return get
 
 
-def _list(call: Call, index: int, view: View) -> Prepare:
-    return lambda frame: ApiRequest("list", view, _space(view, frame), "", node=index, span=call.span)
+def _get_referred(call: Call, index: int, view: Manifold, name: Term) -> Prepare:
+    """A get of what a reference says, of whatever kind."""
+
+    def get(frame: Frame) -> ApiRequest:
+        wanted = referred(name(frame), frame.namespace)
+        return ApiRequest(
+            "get", view, wanted.namespace, wanted.name, view.part, reference=wanted, node=index, span=call.span
+        )
+
+    return get
+
+
+def _list(call: Call, index: int, view: View, terms: Terms) -> Prepare:
+    """A list; one that wants a single namespace, or a single name, asks for that."""
+    within = named = None
+    if call.where is not None and call.var is not None:
+        within, named = (_text(equated(call.where, call.var, path), terms) for path in ("namespace", "name"))
+
+    def listed(frame: Frame) -> ApiRequest:
+        space = (within and within(frame)) or _space(view, frame)
+        name = (named and named(frame)) or ""
+        return ApiRequest("list", view, space, name, node=index, span=call.span)
+
+    return listed
+
+
+def _text(x: Expr | None, terms: Terms) -> Callable[[Frame], str] | None:
+    """What computes a name, that of an object too."""
+    if x is None:
+        return None
+    term = terms.term(x)
+
+    def text(frame: Frame) -> str:
+        value = term(frame)
+        return value.name if isinstance(value, Obj) else value or ""
+
+    return text
 
 
 def _create(call: Call, index: int, view: View, terms: Terms) -> Prepare:
@@ -105,7 +163,9 @@ def _create(call: Call, index: int, view: View, terms: Terms) -> Prepare:
 def _update(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     target = target_of(call, terms)
     fields = writes.fields_of(call.fields, view, terms)
-    side = "status" if writes.statusward(view, fields) else ""
+    if isinstance(view, Manifold) and not view.part:
+        return _as_patch(call, index, target, fields)
+    side = subresource(view, fields)
 
     def update(frame: Frame) -> ApiRequest:
         obj = target(frame)
@@ -114,7 +174,7 @@ def _update(call: Call, index: int, view: View, terms: Terms) -> Prepare:
             json = put(json, ("metadata", "resourceVersion"), None)
         return ApiRequest(
             "update",
-            view,
+            obj.view,
             obj.namespace,
             obj.name,
             side,
@@ -128,11 +188,27 @@ def _update(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     return update
 
 
+def _as_patch(call: Call, index: int, target: Callable[[Frame], Obj], fields: Sequence[writes.Field]) -> Prepare:
+    """An update of what is known by its metadata alone: a patch of what changes, with the version."""
+
+    def update(frame: Frame) -> ApiRequest:
+        obj = target(frame)
+        body = writes.merge_patch(obj, [field.written(frame) for field in fields], frame.now())
+        body = put(body, ("metadata", "uid"), obj.uid)
+        if not call.force:
+            body = put(body, ("metadata", "resourceVersion"), obj.version)
+        return ApiRequest(
+            "patch", obj.view, obj.namespace, obj.name, "", body, "merge", target=obj, node=index, span=call.span
+        )
+
+    return update
+
+
 def _patch(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     target = target_of(call, terms)
     ops = list(zip((op.op for op in call.ops), writes.fields_of(call.ops, view, terms), strict=True))
     fields = writes.fields_of(call.fields, view, terms)
-    side = "status" if writes.statusward(view, [*fields, *(field for _, field in ops)]) else ""
+    side = subresource(view, [*fields, *(field for _, field in ops)])
     shape = writes.strategic_patch if call.dialect == "strategic" else writes.merge_patch
 
     def patch(frame: Frame) -> ApiRequest:
@@ -147,7 +223,7 @@ def _patch(call: Call, index: int, view: View, terms: Terms) -> Prepare:
             elif call.guard == "same":
                 body = put(body, ("metadata", "uid"), obj.uid)
         return ApiRequest(
-            "patch", view, obj.namespace, obj.name, side, body, call.dialect or "merge",
+            "patch", obj.view, obj.namespace, obj.name, side, body, call.dialect or "merge",
             target=obj, node=index, span=call.span,
         )  # fmt: skip
 
@@ -157,7 +233,7 @@ def _patch(call: Call, index: int, view: View, terms: Terms) -> Prepare:
 def _apply(call: Call, index: int, view: View, terms: Terms) -> Prepare:
     target = target_of(call, terms)
     fields = writes.fields_of(call.fields, view, terms)
-    side = "status" if writes.statusward(view, fields) else ""
+    side = subresource(view, fields)
 
     def apply(frame: Frame) -> ApiRequest:
         obj = target(frame)
@@ -186,7 +262,7 @@ def _short(call: Call, index: int, view: View, terms: Terms) -> Prepare:
         version = obj.version if call.guard == "unchanged" else ""
         node = to(frame) if to is not None else None
         return ApiRequest(
-            call.verb, view, obj.namespace, obj.name, body=node.name if isinstance(node, Obj) else node,
+            call.verb, obj.view, obj.namespace, obj.name, body=node.name if isinstance(node, Obj) else node,
             uid=uid, version=version, propagation=propagation, grace=grace, target=obj, node=index, span=call.span,
         )  # fmt: skip
 

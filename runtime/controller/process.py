@@ -19,6 +19,8 @@ from dashpot.model.program import Action, Process
 from dashpot.runtime.client.queue import WorkQueue
 from dashpot.runtime.controller import wide
 from dashpot.runtime.controller.body import Body, Outcome
+from dashpot.runtime.controller.frame import Frame
+from dashpot.runtime.controller.manifold import Manifold
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.site import Site, Standing
 from dashpot.runtime.controller.terms import Term
@@ -59,7 +61,8 @@ class RunningProcess(Standing):
 
     def __init__(self, process: Process, site: Site, me: Any = None) -> None:
         super().__init__(process, site, me)
-        self.modes = {kind: self.modes.get(kind, "live") for kind in self.kinds}
+        whole = {kind: "lagging" if isinstance(site.views[kind], Manifold) else "live" for kind in self.kinds}
+        self.modes = {**whole, **self.modes}
         self.queue: WorkQueue[Candidate] = WorkQueue(metrics=site.metrics.queue(self.name))
         self.actions = {action.name: self._ready(action) for action in process.actions}
         self._counts: dict[str, int] = {}
@@ -131,7 +134,7 @@ class RunningProcess(Standing):
         for index, (_, ty) in enumerate(action.params):
             if isinstance(ty, t.Object):
                 rows = [fixed[index]] if index in fixed else self.caches[ty.kind].all()
-                domains.append([Key(obj.namespace, obj.name) for obj in rows])
+                domains.append([Key(obj.namespace, obj.key_name) for obj in rows])
             else:
                 domains.append(wide.elements(ty, self.site.views.constants))
         for params in product(*domains):
@@ -146,6 +149,11 @@ class RunningProcess(Standing):
             for found in (Candidate(name, params) for params in self._products(ready.action, {}))
             if self._holds(found) is not None
         ]
+
+    def ready(self, candidate: Candidate) -> Frame | None:
+        """The frame in which the guard of a candidate holds; None: it does not, or an object is gone."""
+        frame: Frame | None = self._holds(candidate)
+        return frame
 
     def _holds(self, candidate: Candidate) -> Any:
         """The frame in which a candidate's guard holds; None: it does not, or an object is gone."""
@@ -225,7 +233,10 @@ class RunningProcess(Standing):
         self.passes += 1
         self._counts[candidate.action] = self._counts.get(candidate.action, 0) + 1
         caller = self.pass_caller(candidate, MODES)
-        outcome = await self.actions[candidate.action].body.run(frame, caller)
+        try:
+            outcome = await self.actions[candidate.action].body.run(frame, caller)
+        except Exception as problem:  # an object of a shape that nothing expects ends a body, never the process
+            outcome = Outcome("panic", message=f"{type(problem).__name__}: {problem}")
         self.site.metrics.passed(self.name, outcome.how, loop.time() - begun)
         return outcome, caller.writes
 

@@ -7,6 +7,7 @@ from typing import Any
 from attrs import frozen
 
 from dashpot.model.span import NOWHERE, Span
+from dashpot.runtime.controller.manifold import Reference
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.views import View
 
@@ -17,13 +18,14 @@ class ApiRequest:
 
     verb         get list create update patch apply delete evict bind
     namespace    "" for cluster-wide kinds; for a list also: all
-    name         "" for list and create
+    name         "" for create; for a list the one name that is wanted, or ""
     subresource  "status" or ""
     body         what is sent: an object, a patch, a node's name (bind)
     patch        merge, strategic or json
     force        apply: fields are taken over
     uid, version  preconditions of a delete
     propagation  Foreground, Background, Orphan or ""; grace in seconds
+    reference    get: which object of which kind, where the kind of the spec stands for many
     target       the object that the pass holds
     node, span   where in the automaton and in the text
     """
@@ -40,6 +42,7 @@ class ApiRequest:
     version: str = ""
     propagation: str = ""
     grace: int | None = None
+    reference: Reference | None = None
     target: Obj | None = None
     node: int = 0
     span: Span = NOWHERE

@@ -110,11 +110,12 @@ def caches_of(actor: Actor, program: Program) -> set[str]:
 
 
 def rights_of(actor: Actor, program: Program, views: Views) -> set[Right]:
-    """What an actor must be allowed: get, list and watch for its caches, and each verb that its bodies may use."""
+    """What an actor must be allowed: get, list and watch for its caches, and each verb that its bodies may use. What it
+    asks at paths cannot be told beforehand."""
     found = {_right(views[kind], verb) for kind in caches_of(actor, program) for verb in CACHE_VERBS}
     for body in automata(actor):
         for node in body.nodes:
-            if isinstance(node, Call):
+            if isinstance(node, Call) and not views[node.kind].declared.answers:
                 found.add(_of_node(node, views[node.kind]))
             elif isinstance(node, Note):
                 found |= {Right("", "events", verb, "Event") for verb in ("create", "patch")}
@@ -126,6 +127,8 @@ def _of_node(node: Call, view: View) -> Right:
         return _right(view, "create", "eviction")
     if node.verb == "bind":
         return _right(view, "create", "binding")
+    if view.part:
+        return _right(view, VERBS.get(node.verb, node.verb), view.part)
     status = node.side == "status" and node.verb in ("update", "patch", "apply") and view.has_status()
     return _right(view, VERBS.get(node.verb, node.verb), "status" if status else "")
 

@@ -34,6 +34,10 @@ ANY_KEY = "*"
 """Stands in the path of a slot for a key that is known only when it is written."""
 
 
+class Each(tuple[Any, ...]):
+    """Several values under which an index files one object."""
+
+
 @frozen(eq=False)
 class Slot:
     """Where one written path lies in JSON. `path` has ANY_KEY for each of the `keys` that are evaluated at the write;
@@ -70,10 +74,16 @@ class View:
         self.kind = declared.kind
         self.api_version = declared.api_version
         self.namespaced = resource.namespaced
+        self.part = ""
+        """The subresource that the kind is, of objects of other kinds."""
         self._constants = dict(constants)
         self._fields = {(side, f.name): f for side in ("spec", "status") for f in getattr(declared, side)}
         self._getters: dict[tuple[str, str], Get] = {}
         self._slots: dict[tuple[object, ...], Slot] = {}
+
+    def key_name(self, name: str) -> str:
+        """What names an object of that name, in its namespace, among all of the kind."""
+        return name
 
     def has_status(self) -> bool:
         """Whether the status is a subresource."""
@@ -119,9 +129,12 @@ class View:
 
     def index(self, name: str) -> Callable[[Obj], Any]:
         """What an index of that name files an object under: "owner" under the uid of its controlling owner (or None),
-        "spec.nodeName", "status.f" or a name of metadata under the wide value there."""
+        "owners" under the uid of Each of its owners, "spec.nodeName", "status.f" or a name of metadata under the
+        wide value there."""
         if name == "owner":
             return lambda obj: controller_uid(obj.json)
+        if name == "owners":
+            return lambda obj: Each(ref.get("uid") for ref in obj.meta.get("ownerReferences") or ())
         side, dot, field = name.partition(".")
         get = self.getter(side, field) if dot else self.getter("", side)
         return lambda obj: get(obj.json)
@@ -263,9 +276,16 @@ class Views(Mapping[str, View]):
         self.program = program
         self.constants: dict[str, Any] = {c.name: c.value for c in program.constants} | dict(constants or {})
         known = {(r.api_version, r.kind): r for r in reversed(tuple(resources))}
-        self._views = {d.kind: View(d, _served(d, known), self.constants) for d in program.resources}
+        self._views = {d.kind: self._view(d, known) for d in program.resources}
         self.indexes: dict[str, set[str]] = {}
         """kind → names of indexes that compiled terms ask for (see View.index)."""
+
+    def _view(self, declared: Declared, known: Mapping[tuple[str, str], Resource]) -> View:
+        if declared.manifold:
+            from dashpot.runtime.controller.manifold import Manifold
+
+            return Manifold(declared, self.constants)
+        return View(declared, _served(declared, known), self.constants)
 
     def __getitem__(self, kind: str) -> View:
         return self._views[kind]
@@ -277,12 +297,14 @@ class Views(Mapping[str, View]):
         return len(self._views)
 
     def obj(self, json: Object) -> Obj | None:
-        """The object of a JSON whose kind the program declares; None for others."""
+        """The object of a JSON whose kind the program declares, by a view of that kind alone; None for others."""
         view = self._views.get(str(json.get("kind")))
         return Obj(view, json) if view is not None and view.api_version == json.get("apiVersion") else None
 
 
 def _served(declared: Declared, known: Mapping[tuple[str, str], Resource]) -> Resource:
+    if declared.answers:
+        return Resource("", declared.api_version, declared.kind, "", "", False, storage_group="", storage_version="")
     group, _, version = declared.api_version.rpartition("/")
     found = builtin().by_kind(group, version, declared.kind) or known.get((declared.api_version, declared.kind))
     if found is not None:
@@ -294,7 +316,7 @@ def _served(declared: Declared, known: Mapping[tuple[str, str], Resource]) -> Re
     verbs = ("get", "patch", "update")
     status = (Subresource("status", group, version, declared.kind, verbs),) if declared.status else ()
     return Resource(
-        group, version, declared.kind, plural, singular, True,
+        group, version, declared.kind, plural, singular, not declared.wide,
         subresources=status, storage_group=group, storage_version=version, custom=True,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from attrs import frozen
 from dashpot.model.program import Controller, Wake
 from dashpot.runtime.controller.caches import KindCache
 from dashpot.runtime.controller.frame import Empty, Frame
+from dashpot.runtime.controller.manifold import Manifold
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.terms import Term, Terms
 from dashpot.runtime.controller.undefined import Undefined
@@ -67,7 +68,7 @@ class Wakes:
     def _of(self, clause: Clause, obj: Obj, frame: Callable[[str], Frame]) -> Iterable[Key]:
         source = clause.wake.source
         if source == "for":
-            return (Key(obj.namespace, obj.name),)
+            return (Key(obj.namespace, obj.key_name),)
         if source == "owns":
             refs = obj.meta.get("ownerReferences") or ()
             return [key for ref in refs if ref.get("controller") for key in self._known(ref, obj.namespace)]
@@ -82,24 +83,33 @@ class Wakes:
         return [key for row in rows for key in self._known(row, obj.namespace)]
 
     def _known(self, value: Any, namespace: str) -> Iterable[Key]:
-        """The keys that a name, an object, or an owner reference stands for: none if there is no such object."""
+        """The keys that a name, an object, or an owner reference stands for: a name that no object has is none. An
+        owner has existed, and is one although it is gone, or not yet in the cache."""
         if value is None:
             return ()
+        existed = isinstance(value, Mapping)
         if isinstance(value, Obj):
             if value.view.kind != self._view.kind:
                 return ()
-            namespace, value = value.namespace, value.name
+            namespace, value = value.namespace, value.key_name
+        elif isinstance(self._view, Manifold):
+            uid = value.get("uid") if isinstance(value, Mapping) else None
+            return [Key(obj.namespace, obj.key_name) for obj in self._own.all("", "uid", uid)] if uid else ()
         elif isinstance(value, Mapping):
             group = str(value.get("apiVersion") or "").rpartition("/")[0]
             if value.get("kind") != self._view.kind or group != self._view.resource.group:
                 return ()
             namespace, value = str(value.get("namespace") or namespace), str(value.get("name"))
+        if isinstance(self._view, Manifold):
+            found = self._own.get(namespace, str(value))
+            return () if found is None else (Key(namespace, str(value)),)
         if not self._view.namespaced:
             namespace = ""
         elif not namespace:
             return [Key(obj.namespace, obj.name) for obj in self._own.all("", "name", value)]
-        found = self._own.get(namespace, str(value))
-        return () if found is None else (Key(namespace, found.name),)
+        if existed or self._own.get(namespace, str(value)) is not None:
+            return (Key(namespace, str(value)),)
+        return ()
 
 
 def _holds(clause: Clause, old: Obj, new: Obj, frame: Callable[[str], Frame]) -> bool:

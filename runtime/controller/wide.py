@@ -43,8 +43,8 @@ def zero(ty: t.Type, constants: Constants | None = None) -> Any:
     match ty:
         case t.Bool():
             return False
-        case t.Int(lo=lo):
-            return bound(lo, constants) or 0
+        case t.Int(lo=lo, hi=hi):
+            return _nearest(bound(lo, constants), bound(hi, constants))
         case t.Enum(members=members):
             return members[0] if members else ""
         case t.ListOf() | t.SetOf():
@@ -59,6 +59,11 @@ def zero(ty: t.Type, constants: Constants | None = None) -> Any:
             return 0
         case _:
             return None
+
+
+def _nearest(lo: int | None, hi: int | None) -> int:
+    """The number nearest to 0 between two bounds."""
+    return max(lo if lo is not None else 0, min(0, hi if hi is not None else 0))
 
 
 def bound(e: Expr | None, constants: Constants | None) -> int | None:

@@ -157,6 +157,12 @@ def test_an_extern_is_computed_by_the_file_beside(tmp_path: Path) -> None:
     views = Views(program)
     with pytest.raises(ExternError, match=r"shop\.py, and there is no such file"):
         Body(reconcile(program), views, Externs())
+    name = f"{program.main}.wait"
+    at = frame(views, s=site(n=1))
+    given = asyncio.run(Body(reconcile(program), views, Externs({name: lambda n: n * 5000})).run(at, Noting()))
+    assert (given.how, given.delay_ms) == ("after", 5000)
+    with pytest.raises(ExternError, match="in what was given does not take 1 argument"):
+        Body(reconcile(program), views, Externs({name: lambda: 0}))
     beside = tmp_path / "shop.py"
     beside.write_text("def wait(n: int, m: int) -> int:\n    return n\n")
     with pytest.raises(ExternError, match="does not take 1 argument"):
