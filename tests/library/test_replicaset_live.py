@@ -97,3 +97,32 @@ def test_a_ready_pod_is_available_after_its_time() -> None:
         await at.settles(available, 40)
 
     live("replicaset", ACTORS, test)
+
+
+def test_a_set_that_is_denied_pods_counts_those_that_it_has() -> None:
+    async def test(at: Live) -> None:
+        await at.client.create("replicasets", workload("ReplicaSet", 2))
+
+        async def ready() -> bool:
+            return (await at.status("replicasets")).get("readyReplicas") == 2
+
+        await at.settles(ready)
+        quota = await at.client.create("resourcequotas", thing("v1", "ResourceQuota", {"hard": {"pods": "2"}}, "tight"))
+        counted = {"status": {"hard": {"pods": "2"}, "used": {"pods": "2"}}}
+        await at.client.patch("resourcequotas", quota["metadata"]["name"], counted, subresource="status")
+        await at.patch("replicasets", {"spec": {"replicas": 3}})
+
+        async def failing() -> bool:
+            return bool(await at.condition("replicasets", "ReplicaFailure"))
+
+        await at.settles(failing)
+        for pod in await at.all("pods"):
+            await at.client.delete("pods", pod["metadata"]["name"])
+
+        async def told() -> bool:
+            status = await at.status("replicasets")
+            return [status.get(key, 0) for key in ("replicas", "readyReplicas", "availableReplicas")] == [0, 0, 0]
+
+        await at.settles(told)
+
+    live("replicaset", ACTORS, test)
