@@ -71,13 +71,16 @@ class Fleet:
         self._chance = chance or random.Random(0)
         self._complain = complain
         self.nodes = {f"{prefix}-{at}": FakeNode(f"{prefix}-{at}", at, shape or Shape()) for at in range(count)}
+        self._next = count
         self._recorder = Recorder(client, "kubelet", clock, complain=complain)
         self._pods = Informer(client, "pods", fields="spec.nodeName!=", complain=complain)
         self._pods.add_handler(Handler(added=self._seen, updated=lambda _, new: self._seen(new), deleted=self._gone))
         self._queue: WorkQueue[str] = WorkQueue()
         self._since: dict[str, dict[str, float]] = {}
         """When a pod's stages began, by its uid."""
-        self._tasks: list[asyncio.Task[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._beats: dict[str, asyncio.Task[None]] = {}
+        """What keeps each node alive."""
 
     async def start(self) -> None:
         """Registers the nodes, then plays them until `stop`."""
@@ -85,20 +88,48 @@ class Fleet:
         self._recorder.start()
         for node in self.nodes.values():
             await self._register(node)
-        self._tasks = [loop.create_task(self._heartbeats(node), name=node.name) for node in self.nodes.values()]
+        for node in self.nodes.values():
+            self._beat(node)
         self._pods.start()
         await self._pods.synced()
-        self._tasks.append(loop.create_task(work(self._queue, self._sync, workers=WORKERS), name="fake kubelets"))
+        self._task = loop.create_task(work(self._queue, self._sync, workers=WORKERS), name="fake kubelets")
+
+    def _beat(self, node: FakeNode) -> None:
+        loop = asyncio.get_running_loop()
+        self._beats[node.name] = loop.create_task(self._heartbeats(node), name=node.name)
 
     async def stop(self) -> None:
         """Ends; idempotent."""
         self._queue.shut_down()
-        for task in self._tasks:
+        tasks = [*self._beats.values(), *([self._task] if self._task is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._beats, self._task = {}, None
         await self._pods.stop()
         await self._recorder.stop()
+
+    # -- nodes that come and go -----------------------------------------------------------------------------------
+
+    async def add(self, name: str, shape: Shape | None = None) -> None:
+        """One more node; nothing happens if there is one of that name."""
+        if name in self.nodes:
+            return
+        node = self.nodes[name] = FakeNode(name, self._next, shape or Shape())
+        self._next += 1
+        await self._register(node)
+        self._beat(node)
+        for pod in self._pods.lister.list():
+            if pod["spec"].get("nodeName") == name:
+                self._seen(pod)
+
+    async def remove(self, name: str) -> None:
+        """The machine is switched off for good; its Node object is somebody else's business. Idempotent."""
+        self.nodes.pop(name, None)
+        task = self._beats.pop(name, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     # -- what a test may do -------------------------------------------------------------------------------------
 

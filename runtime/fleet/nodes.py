@@ -21,12 +21,15 @@ CONDITIONS = (
 
 @frozen
 class Shape:
-    """What each simulated node has. `labels` are added to those that every node carries."""
+    """What each simulated node has. `labels` are added to those that every node carries; `taints` are there from the
+    start; `more`: amounts of other resources."""
 
     cpu: str = "8"
     memory: str = "32Gi"
     pods: int = 110
     labels: dict[str, str] = field(factory=dict)
+    taints: tuple[Object, ...] = ()
+    more: dict[str, str] = field(factory=dict)
 
 
 def node(name: str, number: int, shape: Shape) -> Object:
@@ -40,17 +43,21 @@ def node(name: str, number: int, shape: Shape) -> Object:
         **shape.labels,
     }
     network = pod_network(number)
+    spec: Object = {"podCIDR": network, "podCIDRs": [network], "providerID": f"fake://{name}"}
+    if shape.taints:
+        spec["taints"] = list(shape.taints)
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": {"fake.dashpot.dev/node": "true"}},
-        "spec": {"podCIDR": network, "podCIDRs": [network], "providerID": f"fake://{name}"},
+        "spec": spec,
     }
 
 
 def node_status(name: str, number: int, shape: Shape, now: str, known: Object) -> Object:
     """What a kubelet that is well writes of itself; transition times move only with a condition's status."""
     amounts = {"cpu": shape.cpu, "memory": shape.memory, "pods": str(shape.pods), "ephemeral-storage": "100Gi"}
+    amounts |= shape.more
     before = {one["type"]: one for one in known.get("conditions") or ()}
     conditions = []
     for kind, status, reason, text in CONDITIONS:

@@ -9,16 +9,17 @@ Source: k8s.io/metrics, release 0.34.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import frozen
 
-from dashpot.model.objects import selector
+from dashpot.model.objects import fieldselector, selector
 from dashpot.model.objects.quantity import Quantity, QuantityError, parse, total
+from dashpot.model.objects.registry import builtin
 from dashpot.model.objects.resource import Resource
-from dashpot.model.objects.selector import Selector, SelectorError
-from dashpot.model.objects.status import StatusError, Subject, bad_request, not_found
+from dashpot.model.objects.selector import Selector
+from dashpot.model.objects.status import StatusError, Subject, not_found
 from dashpot.runtime.api import forms
 from dashpot.runtime.api.catalog import Catalog
 from dashpot.runtime.api.exchange import Exchange, Response
@@ -33,6 +34,7 @@ CUSTOM = "custom.metrics.k8s.io"
 EXTERNAL = "external.metrics.k8s.io"
 METRIC = "metric.fake.dashpot.dev/"
 EXTERNALS = "fake-external-metrics"
+VERSIONS = {METRICS: "v1beta1", CUSTOM: "v1beta2", EXTERNAL: "v1beta1"}
 WINDOW_S = 10
 VERBS = ("get", "list")
 IDLE = {"cpu": "20m", "memory": "128Mi"}
@@ -40,16 +42,15 @@ IDLE = {"cpu": "20m", "memory": "128Mi"}
 
 
 def resources() -> tuple[Resource, ...]:
-    """What discovery tells of metrics.k8s.io."""
-    return (
-        _resource("NodeMetrics", "nodes", namespaced=False),
-        _resource("PodMetrics", "pods", namespaced=True),
-    )
+    """What discovery tells of custom and external metrics. Which there are is not known beforehand: one name that no
+    client can ask for stands for all, so that the groups are found."""
+    return (_resource(CUSTOM, "MetricValueList"), _resource(EXTERNAL, "ExternalMetricValueList"))
 
 
-def _resource(kind: str, plural: str, *, namespaced: bool) -> Resource:
+def _resource(group: str, kind: str) -> Resource:
+    version = VERSIONS[group]
     return Resource(
-        METRICS, "v1beta1", kind, plural, "", namespaced, VERBS, storage_group=METRICS, storage_version="v1beta1"
+        group, version, kind, "*/*", "", True, VERBS[:1], storage_group=group, storage_version=version, custom=True
     )
 
 
@@ -66,6 +67,8 @@ class Measures:
         info = exchange.info
         if info.verb not in VERBS:
             raise StatusError("MethodNotAllowed", "the server does not allow this method on the requested resource")
+        if info.version != VERSIONS[info.group]:
+            raise StatusError("NotFound", "the server could not find the requested resource")
         if info.group == METRICS:
             return forms.render_plain(exchange, self._metrics(exchange), 200)
         if info.group == CUSTOM:
@@ -77,7 +80,7 @@ class Measures:
     def _metrics(self, exchange: Exchange) -> Object:
         info = exchange.info
         shown = {"nodes": self._node, "pods": self._pod}.get(info.resource)
-        if shown is None or info.version != "v1beta1":
+        if shown is None:
             raise StatusError("NotFound", "the server could not find the requested resource")
         if info.verb == "get":
             obj = self.view.get("", info.resource, info.namespace, info.name)
@@ -85,9 +88,9 @@ class Measures:
             if made is None:
                 raise not_found(Subject(METRICS, info.resource), info.name)
             return made
-        chosen = _chosen(exchange)
+        chosen, place = _chosen(exchange), _placed(exchange, info.resource)
         found = self.view.list("", info.resource, info.namespace or None)
-        items = [made for obj in found if chosen.selects(obj) and (made := shown(obj)) is not None]
+        items = [made for obj in found if chosen.selects(obj) and place(obj) and (made := shown(obj)) is not None]
         kind = "NodeMetricsList" if info.resource == "nodes" else "PodMetricsList"
         return {"kind": kind, "apiVersion": f"{METRICS}/v1beta1", "metadata": {}, "items": items}
 
@@ -174,26 +177,35 @@ class Measures:
         value = _told((told or {}).get("data"), info.resource)
         if value is None:
             raise StatusError("NotFound", f"the server could not find the external metric {info.resource}")
-        item = {
-            "metricName": info.resource,
+        items = [] if not _chosen(exchange).matches({}) else [self._external_value(info.resource, value)]
+        return {
+            "kind": "ExternalMetricValueList",
+            "apiVersion": f"{EXTERNAL}/{info.version}",
+            "metadata": {},
+            "items": items,
+        }
+
+    def _external_value(self, name: str, value: Quantity) -> Object:
+        return {
+            "metricName": name,
             "metricLabels": {},
             "timestamp": rfc3339(self.clock.now()),
             "windowSeconds": WINDOW_S,
             "value": str(value),
         }
-        return {
-            "kind": "ExternalMetricValueList",
-            "apiVersion": f"{EXTERNAL}/{info.version}",
-            "metadata": {},
-            "items": [item],
-        }
 
 
 def _chosen(exchange: Exchange) -> Selector:
-    try:
-        return selector.from_query(exchange.request.get("labelSelector"))
-    except SelectorError as error:
-        raise bad_request(str(error)) from None
+    return selector.from_query(exchange.request.get("labelSelector"))
+
+
+def _placed(exchange: Exchange, plural: str) -> Callable[[Object], bool]:
+    """Whether a field selector, of names and namespaces, means an object; StatusError."""
+    text = exchange.request.get("fieldSelector")
+    resource = builtin().find("", "v1", plural)
+    if not text or resource is None:
+        return lambda obj: True
+    return fieldselector.parse(resource, text).matches
 
 
 def _told(named: Object | None, name: str) -> Quantity | None:

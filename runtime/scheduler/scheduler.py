@@ -2,7 +2,8 @@
 
     scheduler = Scheduler(client, clock); scheduler.start(); await scheduler.stop()
 
-Filters of several nodes at once (spreading, affinity between pods, volumes) and preemption are not among the rules yet.
+Volumes are chosen as `volumes.py` says. Filters of several nodes at once (spreading, affinity between pods) and
+preemption are not among the rules yet.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dashpot.runtime.client.transport import TransportError
 from dashpot.runtime.clock import Clock, rfc3339
 from dashpot.runtime.scheduler.cache import Cluster
 from dashpot.runtime.scheduler.queue import SchedulingQueue, Waiting
+from dashpot.runtime.scheduler.volumes import NOTHING, BindingFailed, Plan, Volumes
 
 Object = dict[str, Any]
 
@@ -57,6 +59,7 @@ class Scheduler:
         self._recorder = Recorder(client, name, clock, complain=complain)
         self._pods = Informer(client, "pods", complain=complain)
         self._nodes = Informer(client, "nodes", complain=complain)
+        self.volumes = Volumes(client, self.queue.help, complain=complain)
         self._start_at = 0
         self._task: asyncio.Task[None] | None = None
         self._binds: set[asyncio.Task[None]] = set()
@@ -75,6 +78,7 @@ class Scheduler:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await self.volumes.stop()
         await asyncio.gather(*self._binds, return_exceptions=True)
         await asyncio.gather(self._pods.stop(), self._nodes.stop())
         await self._recorder.stop()
@@ -119,6 +123,7 @@ class Scheduler:
     async def _run(self) -> None:
         self._nodes.start()
         await self._nodes.synced()
+        await self.volumes.start()
         self._pods.start()
         await self._pods.synced()
         while True:
@@ -133,17 +138,21 @@ class Scheduler:
         if self.cluster.assumed(pod.uid):
             return
         helped = self.queue.helped
-        node, statuses = self.choose(pod)
+        plan = self.volumes.plan(waiting.object)
+        if plan.refusal:
+            await self._unfit(waiting, message.refused(len(self.cluster.nodes), plan.refusal), helped)
+            return
+        node, statuses = self.choose(pod, plan)
         if node is None:
             await self._unfit(waiting, message.unfit(statuses), helped)
             return
         self.cluster.assume(pod, node.name)
-        bind = asyncio.get_running_loop().create_task(self._bind(waiting, pod, node.name, helped))
+        bind = asyncio.get_running_loop().create_task(self._bind(waiting, pod, node, plan, helped))
         self._binds.add(bind)
         bind.add_done_callback(self._binds.discard)
         await asyncio.sleep(0)
 
-    def choose(self, pod: Pod) -> tuple[NodeView | None, dict[str, Status]]:
+    def choose(self, pod: Pod, plan: Plan = NOTHING) -> tuple[NodeView | None, dict[str, Status]]:
         """The node, drawn among the best that fit; or None and why each refuses."""
         nodes = list(self.cluster.nodes.values())
         wanted = _sample(len(nodes))
@@ -153,6 +162,8 @@ class Scheduler:
         for seen in range(1, len(nodes) + 1):
             node = nodes[(self._start_at + seen - 1) % len(nodes)]
             status = admits(pod, node)
+            if status.ok:
+                status = plan.admits(node)
             if status.ok:
                 fitting.append(node)
                 if len(fitting) >= wanted:
@@ -169,7 +180,24 @@ class Scheduler:
         best = max(totals)
         return self._chance.choice([node for node, total in zip(fitting, totals, strict=True) if total == best]), {}
 
-    async def _bind(self, waiting: Waiting, pod: Pod, node: str, helped: int) -> None:
+    async def _bind(self, waiting: Waiting, pod: Pod, node: NodeView, plan: Plan, helped: int) -> None:
+        if plan.open and not await self._bind_volumes(waiting, pod, node, plan, helped):
+            return
+        await self._bind_pod(waiting, pod, node.name, helped)
+
+    async def _bind_volumes(self, waiting: Waiting, pod: Pod, node: NodeView, plan: Plan, helped: int) -> bool:
+        """Whether the pod's claims are bound; if not, the pod is tried again."""
+        try:
+            await self.volumes.bind(plan, node)
+        except (BindingFailed, StatusError, TransportError) as error:
+            self.cluster.forget(pod.uid)
+            why = f'running PreBind plugin "VolumeBinding": binding volumes: {error}'
+            self._recorder.event(_named(pod.object), "Warning", "FailedScheduling", why)
+            self.queue.requeue(waiting, helped, error=True)
+            return False
+        return True
+
+    async def _bind_pod(self, waiting: Waiting, pod: Pod, node: str, helped: int) -> None:
         meta = pod.object["metadata"]
         binding = {
             "apiVersion": "v1",

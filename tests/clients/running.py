@@ -17,13 +17,15 @@ START_S = 60.0
 
 
 class Running:
-    """One `dashpot up --api-only`. Use as a context manager; leaving it stops the server and expects a clean end."""
+    """One `dashpot up --api-only`, or with `plane` the whole plane. A context manager; leaving it stops the server
+    and expects a clean end."""
 
-    def __init__(self, data: Path, *options: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, data: Path, *options: str, env: dict[str, str] | None = None, plane: bool = False) -> None:
         self.data = data
         self.kubeconfig = data / "kubeconfig"
         self.url = ""
-        command = [sys.executable, "-m", "dashpot", "up", "--api-only", "--data", str(data), "--port", "0", *options]
+        command = [sys.executable, "-m", "dashpot", "up", "--data", str(data), "--port", "0"]
+        command += [*options] if plane else ["--api-only", *options]
         self._errors = (data.parent / f"{data.name}.errors").open("w+", encoding="utf-8")
         self.process = subprocess.Popen(
             command,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +18,10 @@ from dashpot.runtime.client.rest import Client
 from dashpot.runtime.doctor.cluster import Reply
 from dashpot.runtime.doctor.diagnosis import Diagnosis, diagnose
 from dashpot.runtime.loop import run_virtual, virtual_clock
+from dashpot.runtime.plane.parts import chosen
 from dashpot.runtime.plane.plane import Plane
+from tests.controller.running import until
+from tests.plane.kit import NODES
 
 Object = dict[str, Any]
 
@@ -73,10 +76,14 @@ class Ward:
         """What the doctor finds."""
         return await diagnose(LocalCluster(self.server, user), self.server.clock, window_s)
 
-    async def untaint(self) -> None:
-        """Does what the node lifecycle controller does for nodes that are well."""
-        for name in self.plane.fleet.nodes:
-            await self.client.patch("nodes", name, {"spec": {"taints": None}})
+    async def ready(self) -> None:
+        """Waits until the nodes have lost the taint that they register with."""
+
+        async def reached() -> bool:
+            nodes = [await self.client.get("nodes", name) for name in self.plane.fleet.nodes]
+            return not any(node["spec"].get("taints") for node in nodes)
+
+        await until(reached)
 
     async def pod(self, name: str, labels: Object | None = None, **spec: Any) -> Object:
         """Creates a pod in `default`."""
@@ -92,19 +99,27 @@ class Ward:
         )
 
 
-def run(test: Callable[[Ward], Awaitable[None]], *, nodes: int = 2, plane: bool = True, **settings: Any) -> None:
-    """Runs a test on virtual time."""
+def run(
+    test: Callable[[Ward], Awaitable[None]],
+    *,
+    nodes: int = 2,
+    plane: bool = True,
+    controllers: Sequence[str] = ("*",),
+    **settings: Any,
+) -> None:
+    """Runs a test on virtual time. `controllers`: those of the plane, as `--controllers` has them, beside
+    that of nodes."""
 
     async def main() -> None:
         clock = virtual_clock()
         server = await ApiServer.start(Settings(**{"store": "memory", **settings}), listen=False, seed=1, clock=clock)
-        made = Plane(server, nodes=nodes) if plane else None
+        made = Plane(server, nodes=nodes, controllers=[*chosen(controllers), NODES]) if plane else None
         ward = Ward(server, made)
         try:
             if made is not None:
                 await ward.client.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
                 await made.start()
-                await ward.untaint()
+                await ward.ready()
             await test(ward)
         finally:
             if made is not None:

@@ -220,11 +220,6 @@ def test_blocked_drain() -> None:
         await ward.pod("one", WEB, nodeName="node-0")
         budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": WEB}}}
         await ward.client.create("poddisruptionbudgets.policy", budget, "default")
-        status = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
-        await ward.client.patch(
-            "poddisruptionbudgets.policy", "b", {"status": {**status, "observedGeneration": 1}}, "default",
-            subresource="status",
-        )  # fmt: skip
         await ward.client.patch("nodes", "node-0", {"spec": {"unschedulable": True}})
         await until_late()
         where = "/api/v1/namespaces/default/pods/one/eviction"
@@ -236,21 +231,38 @@ def test_blocked_drain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "told", "why"),
+    ("labels", "told", "why", "controllers"),
     [
-        ({"app": "other"}, {}, "no ready endpoint: no pod has the labels app=web"),
-        (WEB, {"ready-after": "never"}, "no ready endpoint: none of 1 pods is ready, default/one first"),
-        (WEB, {}, "no ready endpoint, though pods are ready: the endpointslice-controller does not act"),
+        ({"app": "other"}, {}, "no ready endpoint: no pod has the labels app=web", ["*"]),
+        (WEB, {"ready-after": "never"}, "no ready endpoint: none of 1 pods is ready, default/one first", ["*"]),
+        (
+            WEB,
+            {},
+            "no ready endpoint, though pods are ready: the endpointslice-controller does not act",
+            ["-endpointslice-controller"],
+        ),
     ],
 )
-def test_missing_endpoint(labels: Object, told: dict[str, str], why: str) -> None:
+def test_missing_endpoint(labels: Object, told: dict[str, str], why: str, controllers: list[str]) -> None:
     async def serve(ward: Ward) -> None:
         await ward.pod("one", labels, told=told)
         service = {"metadata": {"name": "web"}, "spec": {"selector": WEB, "ports": [{"port": 80}]}}
         await ward.client.create("services", service, "default")
         await until_late()
 
-    finds(serve, f"no-endpoints: service default/web: {why}")
+    finds(serve, f"no-endpoints: service default/web: {why}", controllers=controllers)
+
+
+def test_a_service_with_ready_pods_is_well() -> None:
+    async def serve(ward: Ward) -> None:
+        await ward.pod("one", WEB)
+        service = {"metadata": {"name": "web"}, "spec": {"selector": WEB, "ports": [{"port": 80}]}}
+        await ward.client.create("services", service, "default")
+        await until_late()
+        found = await ward.examine()
+        assert not found.sick, found
+
+    run(serve)
 
 
 # -- what cannot be seen --------------------------------------------------------------------------------------------

@@ -12,11 +12,13 @@ from dashpot.runtime.api.apiserver import ApiServer
 from dashpot.runtime.api.settings import Settings
 from dashpot.runtime.client.rest import Client
 from dashpot.runtime.loop import run_virtual, virtual_clock
+from dashpot.runtime.plane.parts import chosen
 from dashpot.runtime.plane.plane import Plane
 from tests.controller.running import until
 
 Object = dict[str, Any]
 ACCOUNT = {"metadata": {"name": "default"}}
+NODES = "node-lifecycle-controller"
 
 
 def pod(name: str, told: dict[str, str] | None = None, **spec: Any) -> Object:
@@ -58,14 +60,31 @@ class World:
         found = (await self.client.list("events", "default")).items
         return [one["message"] for one in found if one["reason"] == reason]
 
-    async def untaint(self) -> None:
-        """Does what the node lifecycle controller does for nodes that are well."""
-        for name in self.plane.fleet.nodes:
-            await self.client.patch("nodes", name, {"spec": {"taints": None}})
+    async def node(self, name: str) -> Object:
+        """A node."""
+        return await self.client.get("nodes", name)
+
+    async def taints(self, name: str) -> list[tuple[str, str]]:
+        """The taints of a node: keys without their domain, and effects."""
+        found = (await self.node(name))["spec"].get("taints") or ()
+        return sorted((taint["key"].removeprefix("node.kubernetes.io/"), taint["effect"]) for taint in found)
+
+    async def ready(self) -> None:
+        """Waits until the nodes have lost the taint that they register with."""
+
+        async def reached() -> bool:
+            return not any([await self.taints(name) for name in self.plane.fleet.nodes])
+
+        await until(reached)
 
 
-def run(test: Callable[[World], Awaitable[None]], *, seed: int = 1, untaint: bool = True, **options: Any) -> None:
-    """Runs a test against a fresh plane; nothing may have been complained of."""
+def run(test: Callable[[World], Awaitable[None]], *, seed: int = 1, ready: bool = True, **options: Any) -> None:
+    """Runs a test against a fresh plane; nothing may have been complained of.
+
+    ready   whichever controllers run, so does that of nodes, and the test begins when they can take pods
+    """
+    if ready:
+        options["controllers"] = [*chosen(options.get("controllers", ("*",))), NODES]
 
     async def main() -> None:
         complaints: list[str] = []
@@ -79,8 +98,8 @@ def run(test: Callable[[World], Awaitable[None]], *, seed: int = 1, untaint: boo
             await client.create("serviceaccounts", ACCOUNT, "default")
             await plane.start()
             world = World(plane, client, complaints)
-            if untaint:
-                await world.untaint()
+            if ready:
+                await world.ready()
             await test(world)
         finally:
             await plane.stop()

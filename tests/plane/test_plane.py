@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dashpot.runtime.client.rest import Delete
 from dashpot.runtime.plane.parts import CONTROLLERS, UnknownController, chosen
 from tests.controller.running import until
 from tests.library.workload_kit import workload
@@ -62,10 +63,13 @@ def test_the_same_seed_is_the_same_course() -> None:
 
 
 def test_controllers_are_chosen_as_for_kube_controller_manager() -> None:
-    assert chosen(["*"]) == tuple(CONTROLLERS)
-    assert chosen(["-cronjob-controller"]) == tuple(name for name in CONTROLLERS if name != "cronjob-controller")
+    usual = tuple(name for name, part in CONTROLLERS.items() if not part.asked)
+    assert chosen(["*"]) == usual
+    assert chosen(["-cronjob-controller"]) == tuple(name for name in usual if name != "cronjob-controller")
+    assert chosen(["*", "cluster-autoscaler"])[-1] == "cluster-autoscaler" not in usual
     assert chosen(["job-controller"]) == ("job-controller",)
-    assert chosen(["*", "-job-controller", "-cronjob-controller"])[-1] == "daemonset-controller"
+    spared = ("job-controller", "cronjob-controller")
+    assert chosen(["*", *(f"-{name}" for name in spared)]) == tuple(n for n in usual if n not in spared)
     with pytest.raises(UnknownController, match="there is no controller 'nosuch'; there are: replicaset-controller"):
         chosen(["nosuch"])
 
@@ -96,3 +100,61 @@ def test_what_ran_goes_on_after_the_plane_was_replaced() -> None:
             await second.stop()
 
     run(test, nodes=2)
+
+
+def test_a_namespace_ends_with_the_workloads_in_it() -> None:
+    async def test(world: World) -> None:
+        client = world.client
+        await client.create("namespaces", {"metadata": {"name": "far"}})
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+
+        async def running() -> bool:
+            pods = (await client.list("pods", "far")).items
+            return len(pods) == 3 and all(p["status"].get("phase") == "Running" for p in pods)
+
+        async def ended() -> bool:
+            return all(ns["metadata"]["name"] != "far" for ns in (await client.list("namespaces")).items)
+
+        async def equipped() -> bool:
+            accounts = (await client.list("serviceaccounts", "far")).items
+            maps = (await client.list("configmaps", "far")).items
+            return [o["metadata"]["name"] for o in (*accounts, *maps)] == ["default", "kube-root-ca.crt"]
+
+        await until(equipped, 10)
+        ca = (await client.get("configmaps", "kube-root-ca.crt", "far"))["data"]["ca.crt"]
+        assert ca == world.plane.server.pki.ca.decode()
+        await client.create("deployments", {"metadata": {"name": "web"}, "spec": spec}, "far")
+        await until(running, 60)
+        await client.delete("namespaces", "far")
+        await until(ended, 60)
+
+    run(test)
+
+
+def test_owners_go_with_their_dependents_or_without() -> None:
+    async def test(world: World) -> None:
+        client = world.client
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+
+        async def counts() -> tuple[int, ...]:
+            return tuple([len((await client.list(r, "default")).items) for r in ("deployments", "replicasets", "pods")])
+
+        async def are(*wanted: int) -> None:
+            async def so() -> bool:
+                return await counts() == wanted
+
+            await until(so, 120)
+
+        for way, left in (("Background", (0, 0, 0)), ("Foreground", (0, 0, 0)), ("Orphan", (0, 1, 2))):
+            await client.create("deployments", {"metadata": {"name": "web"}, "spec": spec}, "default")
+            await are(1, 1, 2)
+            await client.delete("deployments", "web", "default", how=Delete(propagation=way))
+            await are(*left)
+        await asyncio.sleep(60)
+        assert await counts() == (0, 1, 2)
+
+    run(test)

@@ -64,10 +64,11 @@ def test_a_node_that_is_not_ready_yet_or_cordoned_takes_nobody() -> None:
             "0/2 nodes are available: 2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }."
         )
         await world.client.patch("nodes", "node-0", {"spec": {"unschedulable": True}})
-        await world.untaint()
+        for name in ("node-0", "node-1"):
+            await world.client.patch("nodes", name, {"spec": {"taints": None}})
         assert (await world.phase("p", "Running"))["spec"]["nodeName"] == "node-1"
 
-    run(test, nodes=2, controllers=ONE, untaint=False)
+    run(test, nodes=2, controllers=ONE, ready=False)
 
 
 def test_without_nodes_a_pod_waits() -> None:

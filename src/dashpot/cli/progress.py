@@ -73,6 +73,11 @@ class Ticker:
         while not self._ended.wait(BEAT_S):
             self.beat()
 
+    def note(self, text: str) -> None:
+        """Takes in words how far other work is."""
+        if self._is_due():
+            self._show(f"{self._title}  {text}  {self._clock() - self._began_s:.0f} s")
+
     def walks(self, done: int, wanted: int, steps: int) -> None:
         """Takes how far a simulation is."""
         if self._is_due():

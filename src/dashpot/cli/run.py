@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 SUMMARY = "run the controllers of a spec against a cluster"
 USAGE = "dashpot run FILE [--kubeconfig FILE] [--context NAME] [--namespace NAME] [--dry-run] [--leader-elect] …"
 DESCRIPTION = """\
-Runs the controllers and processes that FILE declares, until SIGTERM or Ctrl-C; passes in flight are finished first.
+Runs the controllers that FILE declares, until SIGTERM or Ctrl-C; passes in flight are finished first. Processes of a
+spec mostly stand for what the cluster does by itself: --only NAME runs one that does not.
 Before it starts it looks whether the cluster serves their kinds and allows all that their bodies can do. A lease
 keeps two runs of the same controllers apart.
 
@@ -99,11 +100,18 @@ def _names(program: Program, args: argparse.Namespace) -> list[str]:
             if name not in modules:
                 raise choose("controller or process", name, sorted(modules), args.file)
         return list(dict.fromkeys(args.only))
-    own = [name for name, module in modules.items() if module == program.main]
-    if not own:
+    own = [actor.name for actor in program.controllers if actor.module == program.main]
+    processes = [actor.name for actor in program.processes if actor.module == program.main]
+    if not own and processes:
         raise Problem(
-            WRONG, f"{args.file} declares no controller and no process", "--only NAME runs one of a module that it uses"
+            WRONG,
+            f"{args.file} declares no controller, only processes, and those may stand for the cluster's own",
+            f"name what is to run: --only {' '.join(processes)}",
         )
+    if not own:
+        raise Problem(WRONG, f"{args.file} declares no controller", "--only NAME runs one of a module that it uses")
+    if processes:
+        console.err(f"dashpot: not run, since no --only names it: process {', '.join(processes)}")
     return own
 
 
@@ -290,7 +298,8 @@ class _Operator:
             span = request.span
             lines = texts.get(span.file, [])
             line = lines[span.line - 1].strip() if 0 < span.line <= len(lines) else ""
-            name = request.name or str(((request.body or {}).get("metadata") or {}).get("generateName") or "")
+            metadata = (request.body or {}).get("metadata") or {}
+            name = request.name or str(metadata.get("name") or metadata.get("generateName") or "")
             where = f"{request.namespace}/{name}" if request.namespace else name
             sub = f".{request.subresource}" if request.subresource else ""
             console.out(f"{request.verb} {request.kind}{sub} {where} {fields}".rstrip())

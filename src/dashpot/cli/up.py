@@ -8,26 +8,30 @@ import os
 import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from dashpot.cli import console
+from dashpot.cli import console, up_plane
 from dashpot.cli.problem import HOLDS, OUTSIDE, WRONG, Problem
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine
 
     from dashpot.runtime.api.apiserver import ApiServer
     from dashpot.runtime.api.settings import Settings
+    from dashpot.runtime.plane.plane import Plane
 
+T = TypeVar("T")
 SUMMARY = "start a control plane that kubectl can talk to"
-USAGE = "dashpot up --api-only [--data DIR] [--store STORE] [--port N] [--kubeconfig FILE] [-- COMMAND …]"
+USAGE = "dashpot up [--nodes N] [--api-only] [--data DIR] [--store STORE] [--port N] [-- COMMAND …]"
 DESCRIPTION = (
-    "Starts an API server with its store, its own certificate authority and an administrator's kubeconfig. It listens "
-    "on loopback and stops cleanly on SIGTERM or Ctrl-C; what it stored is there when it starts again. With a COMMAND "
-    "it serves for as long as that runs, with KUBECONFIG set, and ends with its status."
+    "Starts a control plane in one process: store, API server, controllers, scheduler, and simulated nodes. It "
+    "has a certificate authority of its own and writes an administrator's kubeconfig. It listens on loopback and stops "
+    "cleanly on SIGTERM or Ctrl-C; what it stored is there when it starts again. With a COMMAND it serves for as long "
+    "as that runs, with KUBECONFIG set, and ends with its status."
 )
 EXAMPLE = (
-    "  dashpot up --api-only\n"
+    "  dashpot up --nodes 5\n"
     "  kubectl --kubeconfig .dashpot/cluster/kubeconfig get namespaces\n"
     "  dashpot up --api-only --store memory --port 0 -- kubectl get namespaces\n"
     "  dashpot up --api-only --data /var/lib/dashpot --store etcd://127.0.0.1:2379"
@@ -42,7 +46,7 @@ MOST = 100_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("--api-only", action="store_true", help="the API server and its store, no controllers")
+    parser.add_argument("--api-only", action="store_true", help="the API server and its store, nothing else")
     parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help=f"keys and store (default {DATA})")
     parser.add_argument(
         "--store", default="embedded", metavar="STORE", help="embedded (default), memory, or etcd://HOST:PORT,…"
@@ -61,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--faults", type=Path, metavar="FILE", help="delay, drop, reorder or cut watches, as the file says"
     )
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="serve while this runs (write it behind --)")
+    up_plane.configure(parser)
     access = parser.add_argument_group("access")
     access.add_argument(
         "--authorization-mode", default="Node,RBAC", metavar="MODES", help="Node,RBAC (default), AlwaysAllow, Webhook"
@@ -108,12 +113,6 @@ def _requests(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until told to stop."""
-    if not args.api_only:
-        raise Problem(
-            WRONG,
-            "controllers, scheduler and kubelet are not part of `up` yet",
-            "start the API server alone: dashpot up --api-only",
-        )
     # told to stop before there is anything to stop: that is a clean end too
     signal.signal(signal.SIGTERM, _nothing_yet)
     try:
@@ -127,9 +126,10 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     settings = _settings(args)
+    made = up_plane.check(args)
     held = _held(args)
     try:
-        return asyncio.run(_serve(ApiServer, settings, args))
+        return asyncio.run(_serve(ApiServer, settings, args, made))
     except StartError as error:
         raise Problem(error.status, str(error), error.hint) from None
     finally:
@@ -237,7 +237,9 @@ def _held(args: argparse.Namespace) -> int | None:
         raise Problem(OUTSIDE, str(error), hint if "in use" in str(error) else "") from None
 
 
-async def _serve(server_class: type[ApiServer], settings: Settings, args: argparse.Namespace) -> int:
+async def _serve(
+    server_class: type[ApiServer], settings: Settings, args: argparse.Namespace, made: dict[str, Any]
+) -> int:
     import asyncio
 
     from dashpot.runtime.api.front import frugal_connections
@@ -250,15 +252,10 @@ async def _serve(server_class: type[ApiServer], settings: Settings, args: argpar
     loop.set_exception_handler(_told)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    starting = loop.create_task(server_class.start(settings, complain=lambda text: console.err(f"dashpot: {text}")))
-    stopped = loop.create_task(stop.wait())
-    await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.wait((starting,))
+    server = await _unless(stop, server_class.start(settings, complain=lambda text: console.err(f"dashpot: {text}")))
+    if server is None:
         return HOLDS
-    server = starting.result()
+    plane = None if args.api_only else up_plane.plane(server, made)
     # what was made so far lives as long as the process, and requests leave little behind that is cyclic
     gc.collect()
     gc.freeze()
@@ -268,19 +265,45 @@ async def _serve(server_class: type[ApiServer], settings: Settings, args: argpar
     try:
         kubeconfig = args.kubeconfig or (Path(scratch.name) if args.words else args.data) / "kubeconfig"
         server.write_kubeconfig(kubeconfig)
+        if plane is not None and await _unless(stop, _started(plane)) is None:
+            return HOLDS
         for line in server.banner():
             console.err(f"dashpot: {line}")
         if args.words:
             return await _command(args.words, kubeconfig, server.until(stop))
         console.out(f"API server at {server.url} (store: {settings.store})")
+        if plane is not None:
+            console.out(up_plane.line(made))
         console.out(f"kubectl --kubeconfig {kubeconfig} get namespaces")
         _flush()
         await server.until(stop)
     finally:
+        if plane is not None:
+            await plane.stop()
         await server.stop()
         scratch.cleanup()
     console.out("stopped")
     return HOLDS
+
+
+async def _started(plane: Plane) -> Plane:
+    await plane.start()
+    return plane
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T | None:
+    """What the work comes to; None if it was told to stop before, and then the work is ended too."""
+    import asyncio
+
+    task = asyncio.get_running_loop().create_task(work)
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
+        return None
+    return task.result()
 
 
 async def _command(words: list[str], kubeconfig: Path, until: Coroutine[None, None, None]) -> int:
