@@ -1,4 +1,7 @@
-"""`dashpot sim`: random runs, first with faults, then healed, and then it must settle."""
+"""`dashpot sim`: random runs, first with faults, then healed, and then it must settle.
+
+With a file in the world of one of its checks; without one the whole plane runs (`sim_plane`).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dashpot.cli import console
+from dashpot.cli import console, sim_plane
 from dashpot.cli.parser import add_set, positive
-from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, Problem
+from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, Problem
 from dashpot.cli.progress import Ticker
 
 if TYPE_CHECKING:
@@ -17,30 +20,42 @@ if TYPE_CHECKING:
     from dashpot.model.program import Check, Program
 
 SUMMARY = "random runs: faults first, then heal, then it must settle"
-USAGE = "dashpot sim [options] FILE [CHECK]"
+USAGE = "dashpot sim [options] [FILE [CHECK]]"
 DESCRIPTION = """\
-Walks at random through the world of CHECK: first with faults and users, then without them, and then it must
+Without FILE the whole plane runs in this process on virtual time: API server, controllers, scheduler and simulated
+nodes. From one seed a client creates, scales, rolls out, deletes and drains while faults happen; then there is peace,
+and then every goal of the library must be reached; its other properties are asked at every write. A seed that fails
+is made small and told as a story.
+
+With FILE: walks at random through the world of CHECK: first with faults and users, then without them, and then it must
 come to rest with every property satisfied. The same seed always gives the same walks; a walk that fails is
 saved as a run. For worlds that are too large to be explored whole.
 """
-EXAMPLE = "  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200"
+EXAMPLE = "  dashpot sim --seeds 1..100\n  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this command."""
-    parser.add_argument("file", metavar="FILE", help="a .loop file")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a .loop file (default: the whole plane)")
     parser.add_argument("check", metavar="CHECK", nargs="?", help="whose world to walk in (default: the only one)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="where chance begins (default 0)")
-    parser.add_argument("--walks", type=positive, default=100, metavar="N", help="how many walks (default 100)")
+    parser.add_argument("--walks", type=positive, metavar="N", help="with FILE: how many walks (default 100)")
     parser.add_argument(
-        "--steps", type=positive, default=200, metavar="N", help="steps with faults, each walk (default 200)"
+        "--steps", type=positive, metavar="N", help="with FILE: steps with faults, each walk (default 200)"
     )
     add_set(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print")
+    sim_plane.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Walks, then tells what the walks met and what they broke."""
+    """Walks, then tells what the walks met and what they broke; without a file the whole plane runs."""
+    if args.file is None:
+        if args.walks or args.steps or args.set:
+            raise Problem(WRONG, "--walks, --steps and --set are for the world of a check", "name a FILE")
+        return sim_plane.run(args)
+    sim_plane.refuse_plane_options(args)
+    args.walks, args.steps = args.walks or 100, args.steps or 200
     from dashpot.checker.simulate import simulate
     from dashpot.cli.speech import build_world, load_spec
     from dashpot.cli.targets import only_check, with_scope

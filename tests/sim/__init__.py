@@ -1,0 +1,1 @@
+"""The simulation of the whole plane: runs, parts, planted bugs."""
