@@ -1,0 +1,1 @@
+"""Counterexamples on the real thing: store, API pipeline, informers and controllers, driven step by step."""

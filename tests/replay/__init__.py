@@ -1,0 +1,1 @@
+"""Replays: what the model found happens on the real thing."""

@@ -1,0 +1,1 @@
+"""Conformance: whether what was recorded is a behaviour of the spec."""
