@@ -23,6 +23,18 @@ def node_term(term: Object, node: Object) -> bool:
     return all(_holds(one, labels) for one in expressions) and all(_field_holds(one, names) for one in fields)
 
 
+def required_here(spec: Object, node: Object) -> bool:
+    """Whether a pod's `nodeSelector` and required node affinity let it onto the node (S27, the pod's part)."""
+    asked = spec.get("nodeSelector")
+    if asked:
+        labels = node["metadata"].get("labels") or {}
+        if not all(labels.get(key) == value for key, value in asked.items()):
+            return False
+    wanted = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = wanted.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return required is None or node_selector(required, node)
+
+
 def tolerates(toleration: Object, taint: Object) -> bool:
     """Whether it covers this taint; an absent key or effect stands for all."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):

@@ -21,6 +21,13 @@ def unfit(statuses: Mapping[str, Status]) -> str:
     return f"{told} preemption: {_composed(len(statuses), Counter(tail.values()))}"
 
 
+def refused(nodes: int, why: str) -> str:
+    """The same for a pod that no node can help, whatever its state (upstream: refused before the filters)."""
+    if not nodes:
+        return NO_NODES
+    return f"0/{nodes} nodes are available: {why}. preemption: {_composed(nodes, Counter({NO_HELP: nodes}))}"
+
+
 def _composed(nodes: int, reasons: Counter[str]) -> str:
     lines = sorted(f"{count} {reason}" for reason, count in reasons.items())
     return f"0/{nodes} nodes are available: {', '.join(lines)}."

@@ -68,6 +68,16 @@ def host_ports(spec: Object) -> Iterator[tuple[str, str, int]]:
                 yield port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]
 
 
+def scalar(name: str) -> bool:
+    """Resources beside the basic ones that nodes are asked for (S7): extended ones, huge pages, attachable volumes."""
+    return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
+
+
+def extended(name: str) -> bool:
+    """Resources that Kubernetes itself knows nothing of (S7)."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
 def _asked(container: Object) -> Sums:
     named = (container.get("resources") or {}).get("requests") or {}
     return {name: parse(str(text)) for name, text in named.items()}

@@ -62,6 +62,8 @@ class Pod:
     asks: Amounts
     counted: Amounts
     ports: tuple[tuple[str, str, int], ...]
+    remembered: dict[str, Any] = field(factory=dict, init=False, repr=False)
+    """What rules have read of the object, by a key of their own."""
 
     @staticmethod
     def of(obj: Object) -> Pod:
@@ -79,6 +81,38 @@ class Pod:
     def uid(self) -> str:
         """Its identity."""
         return str(self.object["metadata"].get("uid", ""))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.object["metadata"].get("name", ""))
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return str(self.object["metadata"].get("namespace") or "")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        found: dict[str, str] = self.object["metadata"].get("labels") or {}
+        return found
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return bool(self.object["metadata"].get("deletionTimestamp"))
+
+    @property
+    def priority(self) -> int:
+        """Its priority; 0 where none is set (S3)."""
+        return int(self.spec.get("priority") or 0)
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether it has affinity or anti-affinity to other pods."""
+        affinity = self.spec.get("affinity") or {}
+        return bool(affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
 
 
 @define(eq=False)
@@ -106,6 +140,10 @@ class NodeView:
         self.object = obj
         self.allocatable = amounts((obj.get("status") or {}).get("allocatable"))
 
+    def copy(self) -> NodeView:
+        """Another view of the same node, from which pods can be taken."""
+        return NodeView(self.object, self.allocatable, dict(self.pods), dict(self.used), dict(self.counted))
+
     def add(self, pod: Pod) -> None:
         """A pod fills it; a pod that is there already is replaced."""
         self.remove(pod.uid)
@@ -128,6 +166,12 @@ class NodeView:
     def name(self) -> str:
         """The node's name."""
         return str(self.object["metadata"]["name"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        found: dict[str, str] = self.object["metadata"].get("labels") or {}
+        return found
 
     @property
     def taints(self) -> list[Object]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dashpot.model.placement.match import node_selector, tolerates, untolerated
+from dashpot.model.placement.match import required_here, tolerates, untolerated
+from dashpot.model.placement.request import extended, scalar
 from dashpot.model.placement.shape import OK, Code, NodeView, Pod, Status
 
 Object = dict[str, Any]
@@ -42,14 +43,7 @@ def taints(pod: Pod, node: NodeView) -> Status:
 
 def affinity(pod: Pod, node: NodeView) -> Status:
     """NodeAffinity (S27): `nodeSelector` and the required terms."""
-    labels = node.object["metadata"].get("labels") or {}
-    asked = pod.spec.get("nodeSelector") or {}
-    fits = all(labels.get(key) == value for key, value in asked.items())
-    if fits:
-        wanted = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
-        required = wanted.get("requiredDuringSchedulingIgnoredDuringExecution")
-        fits = required is None or node_selector(required, node.object)
-    if fits:
+    if required_here(pod.spec, node.object):
         return OK
     return Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",), "NodeAffinity")
 
@@ -64,14 +58,17 @@ def ports(pod: Pod, node: NodeView) -> Status:
     return OK
 
 
-def fit(pod: Pod, node: NodeView) -> Status:
-    """NodeResourcesFit (S29): room for one more pod and for what it asks; every reason is told."""
+def fit(pod: Pod, node: NodeView, ignores: Callable[[str], bool] | None = None) -> Status:
+    """NodeResourcesFit (S29): room for one more pod and for what it asks; every reason is told. `ignores`: extended
+    resources that somebody else looks after."""
     reasons: list[str] = []
     hopeless = False
     if len(node.pods) + 1 > node.allocatable.get("pods", 0):
         reasons.append("Too many pods")
         hopeless = node.allocatable.get("pods", 0) < 1
-    for name in (*BASIC, *(name for name in pod.asks if name not in BASIC and _scalar(name))):
+    for name in (*BASIC, *(name for name in pod.asks if name not in BASIC and scalar(name))):
+        if ignores is not None and extended(name) and ignores(name):
+            continue
         wanted, all_of_it = pod.asks.get(name, 0), node.allocatable.get(name, 0)
         if wanted > 0 and wanted > all_of_it - node.used.get(name, 0):
             reasons.append(f"Insufficient {name}")
@@ -96,8 +93,3 @@ def admits(pod: Pod, node: NodeView) -> Status:
 
 def _clash(mine: tuple[str, str, int], theirs: tuple[str, str, int]) -> bool:
     return mine[1:] == theirs[1:] and (mine[0] == theirs[0] or "0.0.0.0" in (mine[0], theirs[0]))
-
-
-def _scalar(name: str) -> bool:
-    """Resources that nodes are asked for (S7): extended ones, huge pages, attachable volumes."""
-    return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
