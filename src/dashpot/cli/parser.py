@@ -11,7 +11,9 @@ from typing import NoReturn
 from dashpot.cli import console
 from dashpot.cli.problem import WRONG, Problem, nearest
 
-COMMANDS = tuple("new fmt lint check scenario sim explain graph run crd up store doctor completion".split())
+COMMANDS = tuple(
+    "new fmt lint check scenario sim explain replay graph schedule run crd up store doctor completion".split()
+)
 
 EPILOG = """\
 exit status:
