@@ -30,6 +30,7 @@ soak: setup ## the full figures: long searches, many random examples
 	python bench/explore.py --rounds 5
 	python bench/store.py
 	python bench/api.py
+	python bench/plane.py
 
 fmt: ## lay out the Python code
 	@.ci/setup tests
