@@ -26,7 +26,7 @@ MODULE_OF = {
     "protobuf": "google",
     "grpcio": "grpc",
 }
-EXAMPLES = sorted(p for p in (ROOT / "examples").glob("[!.]*") if p.is_dir())
+EXAMPLES = sorted(p for p in (ROOT / "examples").glob("[0-9]*") if p.is_dir())
 
 
 def each(paths: list[Path]) -> pytest.MarkDecorator:
