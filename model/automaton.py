@@ -74,6 +74,11 @@ def cursor(loop: int) -> str:
     return f"cursor:{loop}"
 
 
+def is_cursor(name: str) -> bool:
+    """Whether a local is the hidden one of a loop."""
+    return name.startswith("cursor:")
+
+
 @frozen
 class Operation:
     """One operation of a JSON patch: test, add, replace (value given) or remove."""

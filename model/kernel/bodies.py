@@ -10,14 +10,14 @@ from typing import Any
 
 from attrs import define, field
 
-from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor
+from dashpot.model.automaton import Assign, Automaton, Bind, Branch, Call, End, Loop, cursor, is_cursor
 from dashpot.model.core import Node
 from dashpot.model.expr import Cached
 from dashpot.model.kernel.basis import note
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.fields import adapt, assign, replaced
 from dashpot.model.kernel.flow import Region, region
-from dashpot.model.kernel.folds import as_items
+from dashpot.model.kernel.folds import as_items, whole
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Dead, Path
 from dashpot.model.kernel.pipeline import Draft
@@ -112,7 +112,7 @@ class Run:
                     result, ok = terms.value(value, env)
                     if not self.path.branch(ok):
                         return self._panic(Stop(at, env), node.span)
-                    env[name] = self._keep(result)
+                    env[name] = self._keep(result if is_cursor(name) else whole(terms, result))
                     note(self.world, env, name, value)
                     at = next_
                     if own_step(self.actor, node) and not isinstance(self.body.nodes[at], End):
@@ -201,6 +201,7 @@ class Run:
         value, ok = terms.value(node.value, env)
         if not self.path.branch(ok):
             return False
+        value = whole(terms, value)
         name = node.path[0]
         assert isinstance(name, str)
         if node.scope == "local":

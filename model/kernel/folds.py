@@ -255,6 +255,11 @@ def settled(terms: Terms, items: Items) -> Items:
     return Items(taken, items.ranks)
 
 
+def whole(terms: Terms, value: Value) -> Value:
+    """A value that may be looked at twice: which items a limit keeps is chosen once."""
+    return settled(terms, value) if isinstance(value, Items) else value
+
+
 def drop(terms: Terms, items: Items, count: Node) -> Items:
     """The items behind the first `count`; where ties leave a choice, those that `take` did not choose."""
     g = terms.g

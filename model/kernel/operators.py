@@ -10,6 +10,7 @@ from dashpot.model.core import Node
 from dashpot.model.fault import SpecError
 from dashpot.model.kernel.domain import scalar
 from dashpot.model.kernel.equality import contains, equal
+from dashpot.model.kernel.folds import whole
 from dashpot.model.kernel.values import Items, Maybe, Nothing, Object, OneOf, Scalar, Table, Value, choices, choose
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def binary(terms: Terms, x: e.Binary, env: Env) -> Result:
     g = terms.g
     left, ok = terms.value(x.left, env)
     right, ok2 = terms.value(x.right, env)
+    left, right = whole(terms, left), whole(terms, right)
     match x.op:
         case "&&":
             a, b = scalar(left), scalar(right)

@@ -325,8 +325,10 @@ class Terms:
         return Items(items, [g.const(i) for i in range(len(items))]), g.and_(*[ok for _, ok in results])
 
     def _let(self, x: e.Let, env: Env) -> Result:
+        from dashpot.model.kernel.folds import whole
+
         value, ok = self.value(x.value, env)
-        body, ok2 = self.value(x.body, {**env, x.name: value})
+        body, ok2 = self.value(x.body, {**env, x.name: whole(self, value)})
         return body, self.g.and_(ok, ok2)
 
     def _objectliteral(self, x: e.ObjectLiteral, env: Env) -> Result:

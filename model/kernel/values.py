@@ -143,12 +143,21 @@ def choose(g: Graph, test: Node, then: Value, other: Value) -> Value:
             mine = [(g.and_(test, inside), v) for inside, v in then.items]
             theirs = [(g.and_(g.not_(test), inside), v) for inside, v in other.items]
             ordered = then.ranks is not None and other.ranks is not None
-            return Items(mine + theirs, [*(then.ranks or ()), *(other.ranks or ())] if ordered else None)
+            ranks = [*(then.ranks or ()), *(other.ranks or ())] if ordered else None
+            return Items(mine + theirs, ranks, _limit(g, test, then, other))
         case ((Object() | OneOf()), (Object() | OneOf())):
             mine_ = [(g.and_(test, c), o) for c, o in choices(g, then)]
             return OneOf(mine_ + [(g.and_(g.not_(test), c), o) for c, o in choices(g, other)])
         case _:
             raise TypeError(f"no common shape of {type(then).__name__} and {type(other).__name__}")
+
+
+def _limit(g: Graph, test: Node, then: Items, other: Items) -> Node | None:
+    """How many of the chosen items count; a side without a limit counts whole."""
+    if then.limit is None and other.limit is None:
+        return None
+    sides = [g.const(len(one.items)) if one.limit is None else one.limit for one in (then, other)]
+    return g.ite(test, *sides)
 
 
 def past(value: Value) -> Value:

@@ -12,7 +12,7 @@ from dashpot.model.fault import SpecError
 from dashpot.model.kernel import budgets, incarnations, lost, ownership
 from dashpot.model.kernel.equality import contains, equal
 from dashpot.model.kernel.fields import assign, dotted, list_map, merged
-from dashpot.model.kernel.folds import only
+from dashpot.model.kernel.folds import only, whole
 from dashpot.model.kernel.layout import frozen_copy
 from dashpot.model.kernel.path import Path
 from dashpot.model.kernel.pipeline import Draft, admit, bump, draft_of, finish, held_by_finalizers, in_grace, submit
@@ -172,7 +172,8 @@ def _fill(
     values = [(f, *terms.value(f.value, env)) for f in fields if f.path[0] not in ("name", "generateName")]
     if not path.branch(world.g.and_(*[ok for _, _, ok in values])):
         return False
-    for f, value, _ in values:
+    for f, limited, _ in values:
+        value = whole(terms, limited)
         if call.verb == "apply" and list_map(world.schema, draft.kind, dotted(f.path)):
             draft.said[dotted(f.path)] = value if isinstance(value, Items) else Items([])
         if call.dialect == "strategic" or dotted(f.path) in draft.said:

@@ -9,11 +9,10 @@ import pytest
 from attrs import evolve
 
 import dashpot
-from dashpot.model.kernel.tables import constants
 from dashpot.model.program import Check, Program
-from dashpot.runtime.replay.replay import Actors
-from dashpot.runtime.replay.wander import Happening, Trace, wander
+from dashpot.runtime.replay.wander import Happening, Trace
 from dashpot.traces.conform.follow import Follower
+from dashpot.traces.conform.walk import walked
 from tests.tree import ROOT
 
 STEPS = 60
@@ -52,12 +51,7 @@ def check_of(path: Path, name: str) -> Check:
 
 def walk(path: Path, name: str, seed: int) -> Trace:
     """A recorded walk of a check's actors."""
-    check, model = check_of(path, name), follower(path, name)
-    kinds = {cell.kind for cell in model.system.cells if cell.area == "store" and cell.path == "present"}
-    actors = Actors(program(path), check.run, check.given, constants(program(path), check))
-    crashes = sum(fault.limit for fault in check.faults or () if fault.name == "crash")
-    lag = next((value for key, value in check.scope if key == "lag" and isinstance(value, int)), 2)
-    return wander(actors, kinds, model.lagging(), lag, seed=seed, steps=STEPS, crashes=crashes)
+    return walked(program(path), check_of(path, name), follower(path, name), seed=seed, steps=STEPS)
 
 
 @pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY, marks=pytest.mark.soak)])

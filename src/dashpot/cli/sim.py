@@ -10,7 +10,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dashpot.cli import console, sim_plane
+from dashpot.cli import console, sim_plane, sim_real
 from dashpot.cli.parser import add_set, positive
 from dashpot.cli.problem import HOLDS, UNKNOWN, VIOLATED, WRONG, Problem
 from dashpot.cli.progress import Ticker
@@ -30,8 +30,11 @@ is made small and told as a story.
 With FILE: walks at random through the world of CHECK: first with faults and users, then without them, and then it must
 come to rest with every property satisfied. The same seed always gives the same walks; a walk that fails is
 saved as a run. For worlds that are too large to be explored whole.
+
+With FILE and --real: the walks are taken by the real store, API server, informers and controllers on virtual time,
+and each step of them must be one that the model has, to the state that was seen. Status 1: they differ.
 """
-EXAMPLE = "  dashpot sim --seeds 1..100\n  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200"
+EXAMPLE = "  dashpot sim --seeds 1..100\n  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200\n  dashpot sim web.loop small --real"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=positive, metavar="N", help="with FILE: steps with faults, each walk (default 200)"
     )
+    parser.add_argument(
+        "--real", action="store_true", help="with FILE: walk with the real store, API and controllers (default 20 of 60 steps)"
+    )
     add_set(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print")
     sim_plane.configure(parser)
@@ -51,17 +57,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Walks, then tells what the walks met and what they broke; without a file the whole plane runs."""
     if args.file is None:
-        if args.walks or args.steps or args.set:
-            raise Problem(WRONG, "--walks, --steps and --set are for the world of a check", "name a FILE")
+        if args.walks or args.steps or args.set or args.real:
+            raise Problem(WRONG, "--walks, --steps, --set and --real are for the world of a check", "name a FILE")
         return sim_plane.run(args)
     sim_plane.refuse_plane_options(args)
-    args.walks, args.steps = args.walks or 100, args.steps or 200
     from dashpot.checker.simulate import simulate
     from dashpot.cli.speech import build_world, load_spec
     from dashpot.cli.targets import only_check, with_scope
 
     program = load_spec(args.file)
     check = with_scope(program, only_check(program, args.check), args.set)
+    if args.real:
+        return sim_real.run(args, program, check)
+    args.walks, args.steps = args.walks or 100, args.steps or 200
     ticker = Ticker(f"{args.file} {check.name}", time.monotonic, args.output == "json").start()
     try:
         done = simulate(
