@@ -28,7 +28,7 @@ from dashpot.runtime.controller.preflight import NotServed, allowed, served
 from dashpot.runtime.controller.process import RunningProcess
 from dashpot.runtime.controller.site import Site
 from dashpot.runtime.controller.uses import Actor, Right, rights_of
-from dashpot.runtime.controller.views import Views
+from dashpot.runtime.controller.views import Opacity, Views
 
 RESYNC_S = 10 * 3600.0
 """controller-runtime's SyncPeriod."""
@@ -53,6 +53,7 @@ class Manager:
     feeds       shared with other managers of the same client
     metrics     shared with them too
     externs     functions for `extern fun` instead of those beside the specs, by `module.name`
+    opaque      how values that specs do not look into are read and written (see Views)
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Manager:
         feeds: Feeds | None = None,
         metrics: Metrics | None = None,
         externs: Mapping[str, Callable[..., Any]] | None = None,
+        opaque: Opacity | None = None,
         complain: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.program = program
@@ -93,6 +95,7 @@ class Manager:
         self._resync_s = resync_s
         self._feeds = feeds
         self._externs = Externs(externs)
+        self._opaque = opaque
         self._complain = complain
         self._recorders: dict[str, Recorder] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -126,7 +129,7 @@ class Manager:
         if self.site is None:
             plain = Views(self.program, constants=self.constants)
             resources = await self._served(names, plain)
-            views = Views(self.program, resources, self.constants)
+            views = Views(self.program, resources, self.constants, self._opaque)
             site_caches = Caches(
                 self.client,
                 views,

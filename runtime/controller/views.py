@@ -9,6 +9,7 @@ What a view leaves out passes through untouched. Absent fields have their defaul
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -36,6 +37,14 @@ ANY_KEY = "*"
 
 class Each(tuple[Any, ...]):
     """Several values under which an index files one object."""
+
+
+@frozen
+class Opacity:
+    """How values that specs do not look into are read, and written at a path of a kind."""
+
+    read: wide.Reader
+    write: Callable[[Resource, Path, Any], Any]
 
 
 @frozen(eq=False)
@@ -68,8 +77,15 @@ class Slot:
 class View:
     """One kind: `resource` is where it is served, `declared` what the spec says of it."""
 
-    def __init__(self, declared: Declared, resource: Resource, constants: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        declared: Declared,
+        resource: Resource,
+        constants: Mapping[str, Any],
+        opaque: Opacity | None = None,
+    ) -> None:
         self.declared = declared
+        self._opaque = opaque
         self.resource = resource
         self.kind = declared.kind
         self.api_version = declared.api_version
@@ -117,6 +133,8 @@ class View:
         last = path[-1] if isinstance(path[-1], str) else name
         find = getter(path)
         read = wide.reader(field.type, last, self._constants)
+        if self._opaque is not None and isinstance(wide.bare(field.type), t.Opaque):
+            read = self._opaque.read
         if field.default is None:
             return lambda json: read(find(json))
         default = default_of(field, self._constants)
@@ -171,7 +189,10 @@ class View:
                 last = step
             steps.append(step)
         where = tuple(steps)
-        return Slot(where, ty, wide.writer(ty, last, form_at(self.resource, where)), tuple(keys))
+        write = wide.writer(ty, last, form_at(self.resource, where))
+        if self._opaque is not None and isinstance(wide.bare(ty), t.Opaque):
+            write = functools.partial(self._opaque.write, self.resource, where)
+        return Slot(where, ty, write, tuple(keys))
 
     def assign(
         self, json: Object, path: tuple[str | Expr, ...], value: Any, now_ms: int = 0, keys: tuple[Any, ...] = ()
@@ -268,12 +289,18 @@ class Views(Mapping[str, View]):
     resources  what discovery tells, for kinds that are not built in; a kind that nobody tells of is taken to be served
                under its plural, with a status subresource if it declares a status
     constants  instead of the declared values
+    opaque     how values that specs do not look into are read and written; default: as they are
     """
 
     def __init__(
-        self, program: Program, resources: Iterable[Resource] = (), constants: Mapping[str, Any] | None = None
+        self,
+        program: Program,
+        resources: Iterable[Resource] = (),
+        constants: Mapping[str, Any] | None = None,
+        opaque: Opacity | None = None,
     ) -> None:
         self.program = program
+        self._opaque = opaque
         self.constants: dict[str, Any] = {c.name: c.value for c in program.constants} | dict(constants or {})
         known = {(r.api_version, r.kind): r for r in reversed(tuple(resources))}
         self._views = {d.kind: self._view(d, known) for d in program.resources}
@@ -285,7 +312,7 @@ class Views(Mapping[str, View]):
             from dashpot.runtime.controller.manifold import Manifold
 
             return Manifold(declared, self.constants)
-        return View(declared, _served(declared, known), self.constants)
+        return View(declared, _served(declared, known), self.constants, self._opaque)
 
     def __getitem__(self, kind: str) -> View:
         return self._views[kind]

@@ -8,7 +8,7 @@ from attrs import evolve, fields, has
 
 from dashpot.model import types as t
 from dashpot.model.automaton import Call
-from dashpot.model.expr import Assignment, Extern
+from dashpot.model.expr import Assignment, Expr, Extern, Local, Memory
 from dashpot.model.kernel.walk import parts
 from dashpot.model.program import Program
 from dashpot.model.span import Span
@@ -38,9 +38,15 @@ def abstracted(program: Program) -> tuple[Program, list[str]]:
 
 
 def _opaque(one: Assignment) -> bool:
-    """Whether a function makes an opaque value: its term says nothing of it, and it would only be in the way of fields
+    """Whether a function makes an opaque value of which its term says nothing: it would only be in the way of fields
     that lie in the same place."""
-    return isinstance(one.value, Extern) and isinstance(wide.bare(one.value.type), t.Opaque)
+    value = one.value
+    return isinstance(value, Extern) and isinstance(wide.bare(value.type), t.Opaque) and _says_nothing(value.abstract)
+
+
+def _says_nothing(term: Expr) -> bool:
+    """Whether a term is the same whatever it is given."""
+    return not any(isinstance(part, Local | Memory) for part in parts(term))
 
 
 def _plain(thing: T) -> T:

@@ -13,17 +13,22 @@ from typing import Any
 from attrs import define, evolve, field
 
 from dashpot.model.objects.registry import builtin
-from dashpot.model.program import Field, Program, Resource
-from dashpot.runtime.controller.views import View
+from dashpot.model.objects.resource import Resource
+from dashpot.model.program import Field, Program
+from dashpot.model.program import Resource as Declared
+from dashpot.runtime.controller.paths import Path
+from dashpot.runtime.controller.views import Opacity, View
 
 Object = dict[str, Any]
 
 GROUP = "replay.dashpot.dev"
 """Of kinds that stand in a built-in group without being one of its kinds, and of annotations that hold a field."""
 IMAGE = "example.com/replay"
+UNSAID = f"{IMAGE}:1"
+"""The image where the model says nothing of a template."""
 
 _LABELS = {"replay": "yes"}
-_CONTAINERS = {"containers": [{"name": "c", "image": f"{IMAGE}:1"}]}
+_CONTAINERS = {"containers": [{"name": "c", "image": UNSAID}]}
 _TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": _CONTAINERS}
 _JOB = {"spec": {**_CONTAINERS, "restartPolicy": "Never"}}
 _WORKLOAD = {"spec": {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}}
@@ -112,6 +117,32 @@ def _holding(least: Object, symbol: str) -> Object:
     return {**least, "symbol": symbol}
 
 
+def symbol_of(json: Any) -> Any:
+    """The symbol that an object stands for; None for what only validation asks for; else the value as it is."""
+    found = json
+    while isinstance(found, dict):
+        if "containers" in found:
+            image = str(found["containers"][0].get("image", ""))
+            return image.removeprefix(f"{IMAGE}:") if image.startswith(f"{IMAGE}:") and image != UNSAID else None
+        if set(found) <= {"metadata", "spec"} and "spec" in found:
+            found = found["spec"]
+        else:
+            return found.get("symbol", json)
+    return found
+
+
+def _written(resource: Resource, path: Path, value: Any) -> Any:
+    """An opaque value of the model at its place."""
+    least: Any = _LEAST.get((resource.group, resource.kind))
+    for step in path:
+        least = least.get(step) if isinstance(least, dict) else None
+    return _holding(least, value) if isinstance(least, dict) and isinstance(value, str) else value
+
+
+SYMBOLS = Opacity(symbol_of, _written)
+"""How a replay has opaque values: by their symbols."""
+
+
 def _free(one: Field) -> Field:
     return evolve(one, monotone=False)
 
@@ -130,7 +161,7 @@ class Served:
     def __attrs_post_init__(self) -> None:
         self.program = evolve(self.program, resources=tuple(map(self._placed, self.program.resources)))
 
-    def _placed(self, declared: Resource) -> Resource:
+    def _placed(self, declared: Declared) -> Declared:
         # that a monotone field goes back is what a run may have to show: the server must not refuse it
         declared = evolve(declared, spec=tuple(map(_free, declared.spec)), status=tuple(map(_free, declared.status)))
         group, _, version = declared.api_version.rpartition("/")

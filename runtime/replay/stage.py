@@ -37,7 +37,7 @@ from dashpot.runtime.controller.views import View, Views, default_of
 from dashpot.runtime.controller.vocabulary import terms_of
 from dashpot.runtime.loop import virtual_clock
 from dashpot.runtime.replay.abstracted import abstracted
-from dashpot.runtime.replay.concrete import Served, complete, real
+from dashpot.runtime.replay.concrete import SYMBOLS, Served, complete, real
 
 Object = dict[str, Any]
 
@@ -265,6 +265,7 @@ async def staged(
             caller=lambda actor: Completing(ClientCaller(client, actor)),
             resync_s=0,
             feeds=feeds,
+            opaque=SYMBOLS,
         )
         actors = [actor.name for actor in acting]
         site = await manager.prepare(actors)

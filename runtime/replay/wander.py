@@ -90,18 +90,24 @@ def wander(
     steps: int,
     crashes: int = 0,
     users: int = 4,
+    collects: bool = True,
 ) -> Trace:
     """A walk of so many steps, or until nothing can happen any more. CannotReplay.
 
     kinds    what the walk records of the store
     lag      undelivered changes of a cache at most; what is more is delivered at once
     crashes, users  how often an actor crashes, and a user acts, at most
+    collects  whether there is a garbage collector beside the actors
     """
-    return run_virtual(_Walk(actors, kinds, lagging, lag, random.Random(seed)).run(steps, crashes, users), seed=seed)
+    walk = _Walk(actors, kinds, lagging, lag, random.Random(seed), collects)
+    return run_virtual(walk.run(steps, crashes, users), seed=seed)
 
 
 class _Walk:
-    def __init__(self, actors: Actors, kinds: set[str], lagging: Lagging, lag: int, chance: random.Random) -> None:
+    def __init__(
+        self, actors: Actors, kinds: set[str], lagging: Lagging, lag: int, chance: random.Random, collects: bool
+    ) -> None:
+        self.collects = collects
         self.actors, self.kinds, self.lagging, self.lag, self.chance = actors, kinds, lagging, lag, chance
         self.happenings: list[Happening] = []
         self.acted: Counter[tuple[str, str]] = Counter()
@@ -137,7 +143,7 @@ class _Walk:
         choices += [("deliver", gate) for gate in driver.gates.values() if gate.groups]
         choices += [("key", pair) for pair in self._keys()]
         choices += [("act", pair) for pair in self._candidates(users=False)]
-        choices += [("collect", obj) for obj in due(driver.world)]
+        choices += [("collect", obj) for obj in due(driver.world) if self.collects]
         if not choices:
             if users:
                 left["user"] -= 1

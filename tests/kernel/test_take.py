@@ -58,7 +58,7 @@ def held(body: str, tied: bool) -> set[str]:
         (f"for p in b.spec.all ? order.take(0) : order.take(1) {DELETE}", {"one"}, True),
         (f"let some = b.spec.all ? order : order.take(1)\n for p in some {DELETE}", {"one"}, True),
         (f"for p in order.take(1) + order.take(0) {DELETE}", {"one"}, True),
-        (f"for p in order {{ if p in order.take(1) {{ delete p on NotFound {{ }} }} }}", {"one"}, None),
+        ("for p in order { if p in order.take(1) { delete p on NotFound { } } }", {"one"}, None),
         (f"if order.take(1) != order {{ for p in order.take(1) {DELETE} }}", {"one"}, True),
         (f"let some = order.take(1)\n for p in some.filter(q, q in some) {DELETE}", {"one"}, True),
     ],

@@ -41,11 +41,11 @@ def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
         async def gone() -> bool:
             return await names(world) == ["other"]
 
-        async def told() -> bool:
+        async def heard() -> bool:
             return "deletionTimestamp" in last["runs"]["metadata"] or last["runs"]["status"]["phase"] != "Running"
 
         await until(gone, 5)
-        await until(told, 5)  # the list may be ahead of this watch
+        await until(heard, 5)  # the list may be ahead of this watch
         watch.cancel()
         assert last["ended"]["status"]["phase"] == "Succeeded"
         assert last["runs"]["status"]["phase"] == "Failed"

@@ -34,7 +34,16 @@ def walked(program: Program, check: Check, model: Follower, *, seed: int, steps:
     actors = Actors(program, check.run, givens(program, check), constants(program, check))
     crashes = sum(fault.limit for fault in check.faults or () if fault.name == "crash")
     lag = next((value for key, value in check.scope if key == "lag" and isinstance(value, int)), LAG)
-    return wander(actors, kinds, model.lagging(), lag, seed=seed, steps=steps, crashes=crashes)
+    return wander(
+        actors,
+        kinds,
+        model.lagging(),
+        lag,
+        seed=seed,
+        steps=steps,
+        crashes=crashes,
+        collects=model.collects(),
+    )
 
 
 def walks(program: Program, check: Check, *, seed: int, count: int, steps: int) -> Iterator[Held]:

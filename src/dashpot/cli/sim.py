@@ -34,7 +34,10 @@ saved as a run. For worlds that are too large to be explored whole.
 With FILE and --real: the walks are taken by the real store, API server, informers and controllers on virtual time,
 and each step of them must be one that the model has, to the state that was seen. Status 1: they differ.
 """
-EXAMPLE = "  dashpot sim --seeds 1..100\n  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200\n  dashpot sim web.loop small --real"
+EXAMPLE = """\
+  dashpot sim --seeds 1..100
+  dashpot sim web.loop small --seed 7 --walks 1000 --steps 200
+  dashpot sim web.loop small --real"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--steps", type=positive, metavar="N", help="with FILE: steps with faults, each walk (default 200)"
     )
     parser.add_argument(
-        "--real", action="store_true", help="with FILE: walk with the real store, API and controllers (default 20 of 60 steps)"
+        "--real",
+        action="store_true",
+        help="with FILE: walk with the real store, API and controllers (default 20 of 60 steps)",
     )
     add_set(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print")
