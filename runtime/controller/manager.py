@@ -46,6 +46,7 @@ class Manager:
     private     each actor has caches of its own, which `caches.hold` and `release` steer one by one
     workers     False: a driver takes keys and candidates itself (Running.reconcile, RunningProcess.perform)
     client_of   the client by which an actor calls and tells events; default: `client` for all
+    component   what the events of an actor say that they come from; default: its name
     caller      makes an actor's caller; default: over the client, with an events recorder of its name
     wrap        puts a caller around that, for each pass: (actor, key, caller)
     choose      settles what specs leave open; default: drawn from `chance`
@@ -68,6 +69,7 @@ class Manager:
         private: bool = False,
         workers: bool = True,
         client_of: Callable[[str], Client] | None = None,
+        component: Callable[[str], str] = lambda actor: actor,
         caller: Callable[[str], Caller] | None = None,
         wrap: Callable[[str, str, Caller], Caller] | None = None,
         choose: Callable[[int], int] | None = None,
@@ -91,6 +93,7 @@ class Manager:
         """By name: `C`, or `C@place` of an actor that stands in several places."""
         self._private, self._workers, self._wait, self._dry_run = private, workers, wait, dry_run
         self._client_of = client_of or (lambda actor: client)
+        self._component = component
         self._caller, self._wrap, self._choose = caller, wrap, choose
         self._resync_s = resync_s
         self._feeds = feeds
@@ -174,7 +177,8 @@ class Manager:
         recorder = self._recorders.get(actor)
         if recorder is None:
             chance = random.Random(self.chance.random())
-            recorder = Recorder(self._client_of(actor), actor, self.clock, chance=chance, complain=self._complain)
+            component, client = self._component(actor), self._client_of(actor)
+            recorder = Recorder(client, component, self.clock, chance=chance, complain=self._complain)
             recorder.start()
             self._recorders[actor] = recorder
         return ClientCaller(self._client_of(actor), actor, recorder)

@@ -16,6 +16,7 @@ class Part:
     account  the service account of kube-system as which it acts, as in Kubernetes
     asked    only where it is named, since it has kinds of its own, which Kubernetes does not have
     paths    what it may ask at paths, which its text does not tell
+    source   the component that its events name, as upstream's; "": the name of the controller
     """
 
     module: str
@@ -23,6 +24,7 @@ class Part:
     account: str
     asked: bool = False
     paths: tuple[Right, ...] = ()
+    source: str = ""
 
 
 CONTROLLERS: dict[str, Part] = {
@@ -33,25 +35,41 @@ CONTROLLERS: dict[str, Part] = {
     "job-controller": Part("kubernetes.job", ("JobController", "JobExpiry"), "job-controller"),
     "cronjob-controller": Part("kubernetes.cronjob", ("CronJobController",), "cronjob-controller"),
     "endpoints-controller": Part(
-        "kubernetes.endpoints", ("EndpointsController", "EndpointsCleaner"), "endpoint-controller"
+        "kubernetes.endpoints",
+        ("EndpointsController", "EndpointsCleaner"),
+        "endpoint-controller",
+        source="endpoint-controller",
     ),
-    "endpointslice-controller": Part("kubernetes.endpoints", ("EndpointSliceController",), "endpointslice-controller"),
+    "endpointslice-controller": Part(
+        "kubernetes.endpoints",
+        ("EndpointSliceController",),
+        "endpointslice-controller",
+        source="endpoint-slice-controller",
+    ),
     "endpointslice-mirroring-controller": Part(
-        "kubernetes.mirroring", ("EndpointSliceMirroringController",), "endpointslicemirroring-controller"
+        "kubernetes.mirroring",
+        ("EndpointSliceMirroringController",),
+        "endpointslicemirroring-controller",
+        source="endpoint-slice-mirroring-controller",
     ),
-    "node-lifecycle-controller": Part("kubernetes.node", ("NodeMonitor",), "node-controller"),
+    "node-lifecycle-controller": Part("kubernetes.node", ("NodeMonitor",), "node-controller", source="node-controller"),
     "taint-eviction-controller": Part("kubernetes.node", ("TaintEviction",), "node-controller"),
     "pod-garbage-collector-controller": Part(
         "kubernetes.podgc", ("PodCollector", "TerminatedPods"), "pod-garbage-collector"
     ),
-    "disruption-controller": Part("kubernetes.pdb", ("DisruptionController",), "disruption-controller"),
+    "disruption-controller": Part(
+        "kubernetes.pdb", ("DisruptionController",), "disruption-controller", source="controllermanager"
+    ),
     "resourcequota-controller": Part("kubernetes.quota", ("QuotaController",), "resourcequota-controller"),
     "persistentvolume-binder-controller": Part(
         "kubernetes.volumes",
         ("ClaimBinder", "VolumeBinder", "HostPathProvisioner", "HostPathDeleter"),
         "persistent-volume-binder",
+        source="persistentvolume-controller",
     ),
-    "ephemeral-volume-controller": Part("kubernetes.volumes", ("EphemeralVolumes",), "ephemeral-volume-controller"),
+    "ephemeral-volume-controller": Part(
+        "kubernetes.volumes", ("EphemeralVolumes",), "ephemeral-volume-controller", source="ephemeral_volume"
+    ),
     "persistentvolumeclaim-protection-controller": Part(
         "kubernetes.volumes", ("ClaimProtection",), "pvc-protection-controller"
     ),
@@ -59,7 +77,10 @@ CONTROLLERS: dict[str, Part] = {
         "kubernetes.volumes", ("VolumeProtection",), "pv-protection-controller"
     ),
     "horizontal-pod-autoscaler-controller": Part(
-        "kubernetes.hpa", ("HorizontalPodAutoscalerController",), "horizontal-pod-autoscaler"
+        "kubernetes.hpa",
+        ("HorizontalPodAutoscalerController",),
+        "horizontal-pod-autoscaler",
+        source="horizontal-pod-autoscaler",
     ),
     "namespace-controller": Part("kubernetes.namespaces", ("NamespaceController",), "namespace-controller"),
     "serviceaccount-controller": Part(
@@ -79,7 +100,10 @@ CONTROLLERS: dict[str, Part] = {
         "kubernetes.certificates", ("RequestCleaner",), "certificate-controller"
     ),
     "persistentvolume-attach-detach-controller": Part(
-        "kubernetes.attachments", ("Attacher", "Detacher", "FakeAttacher", "FakeMounts"), "attachdetach-controller"
+        "kubernetes.attachments",
+        ("Attacher", "Detacher", "FakeAttacher", "FakeMounts"),
+        "attachdetach-controller",
+        source="attachdetach-controller",
     ),
     "pod-autosizer-controller": Part(
         "kubernetes.vpa",
@@ -118,3 +142,11 @@ def chosen(words: Sequence[str]) -> tuple[str, ...]:
 def modules(names: Sequence[str]) -> tuple[str, ...]:
     """The modules of these controllers, each once."""
     return tuple(dict.fromkeys(CONTROLLERS[name].module for name in names))
+
+
+def source(actor: str) -> str:
+    """The component that the events of an actor name."""
+    return _SOURCES.get(actor, actor)
+
+
+_SOURCES = {actor: part.source or name for name, part in CONTROLLERS.items() for actor in part.actors}

@@ -31,7 +31,7 @@ from dashpot.runtime.fleet.nodes import Shape
 from dashpot.runtime.fleet.streams import FakeNodes
 from dashpot.runtime.measures.serve import VERSIONS, Measures, groups, resources
 from dashpot.runtime.plane.definitions import define
-from dashpot.runtime.plane.parts import CONTROLLERS, chosen, modules
+from dashpot.runtime.plane.parts import CONTROLLERS, chosen, modules, source
 from dashpot.runtime.plane.rights import account, grant, rules
 from dashpot.runtime.plane.signing import signing
 from dashpot.runtime.scheduler.scheduler import Scheduler
@@ -125,6 +125,7 @@ class Plane:
                     **self._settings.get(module, {}),
                 },
                 client_of=self._client_of,
+                component=source,
                 feeds=self.feeds,
                 metrics=self.metrics,
                 wrap=self._wrap,

@@ -91,9 +91,9 @@ def _check(area: str, block: _Open) -> Check:
     return Check(block.head[0], area, frozenset(block.head[1:]), "\n".join(script), tuple(expects), status)
 
 
-def areas() -> list[str]:
-    """The names of the files of cases."""
-    return sorted(path.stem for path in CASES.glob("*.txt"))
+def areas(where: str = "") -> list[str]:
+    """The files of cases: those for an API server alone, or those in a folder, such as `plane`."""
+    return sorted(path.relative_to(CASES).with_suffix("").as_posix() for path in (CASES / where).glob("*.txt"))
 
 
 def load(area: str) -> list[Check]:
@@ -103,14 +103,16 @@ def load(area: str) -> list[Check]:
 
 def manifests() -> dict[str, str]:
     """All manifests of all files by name."""
-    texts = [(CASES / f"{area}.txt").read_text(encoding="utf-8") for area in areas()]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(CASES.rglob("*.txt"))]
     return {b.head[0]: "\n".join(b.lines) + "\n" for text in texts for b in _blocks(text) if b.kind == "@@"}
 
 
 class Bench:
     """A scratch folder, manifests as files, and namespaces on one server for the checks of one kubectl."""
 
-    def __init__(self, server: Running, version: str, folder: Path) -> None:
+    def __init__(self, server: Running, version: str, folder: Path, *, plane: bool = False) -> None:
+        self.plane = plane
+        """Whether controllers are there: they make the default account of a namespace."""
         self.folder = folder
         self.version = version
         self.prefix = "c" + version.replace(".", "")
@@ -147,11 +149,16 @@ class Bench:
         items = []
         for name in map(self.namespace, checks):
             items.append(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
-            items.append(f"apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: default, namespace: {name}}}\n")
+            if not self.plane:
+                items.append(f"apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: default, namespace: {name}}}\n")
         command = [self.env["KUBECTL"], "create", "-f", "-"]
         text = "---\n".join(items)
         done = subprocess.run(command, input=text, env=self.env, capture_output=True, text=True, timeout=LIMIT_S)
         assert done.returncode == 0, done.stderr
+        for name in map(self.namespace, checks if self.plane else []):
+            words = ["-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=20s"]
+            done = subprocess.run([self.env["KUBECTL"], *words], env=self.env, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
 
     def run(self, check: Check) -> str:
         """Runs one check; "" if all is as expected, else what is not, with script and output."""

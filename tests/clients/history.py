@@ -14,6 +14,7 @@ from attrs import frozen
 
 Object = dict[str, Any]
 
+VERBS = {"DELETED": "delete"}
 POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -49,8 +50,12 @@ class Write:
 
     def serves(self) -> bool:
         """Whether it counts and is ready."""
-        conditions = self.pod.get("status", {}).get("conditions") or ()
-        return self.counts() and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        return self.counts() and serves(self.pod)
+
+
+def serves(pod: Object) -> bool:
+    """Whether a pod is ready."""
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or ())
 
 
 def read(log: Path) -> list[Write]:
@@ -61,16 +66,19 @@ def read(log: Path) -> list[Write]:
         try:
             event = json.loads(line)
         except ValueError:
-            continue  # a line that a kill cut short; what it told is made up for by `seen`
+            continue  # a line that a kill cut short; what it told is made up for by `watched`
         pod = event.get("responseObject") or {}
         if pod.get("kind") == "Pod" and event["responseStatus"]["code"] < 300:
             found.append(_write(pod, order, event["user"]["username"], event["verb"]))
     return sorted(found, key=lambda one: (one.revision, one.order))
 
 
-def seen(pods: Iterable[Object], order: int = -1) -> list[Write]:
-    """Pods as a list after a restart shows them, for writes whose line in the log went with the process."""
-    return [_write(pod, order, "list", "list") for pod in pods]
+def watched(text: str) -> list[Write]:
+    """The writes that a watch tells of, one event a line: those too whose line in the log went with the process."""
+    events = [json.loads(line) for line in text.splitlines()]
+    wrong = [event for event in events if event["type"] not in ("ADDED", "MODIFIED", "DELETED")]
+    assert not wrong, wrong
+    return [_write(event["object"], -1, "watch", VERBS.get(event["type"], "")) for event in events]
 
 
 def _write(pod: Object, order: int, user: str, verb: str) -> Write:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.history import POLICY, Write, judge, read, seen
+from tests.clients.history import POLICY, Write, judge, read, serves, watched
 from tests.clients.running import Running
 
 Object = dict[str, Any]
@@ -44,7 +44,7 @@ class Killed:
         policy = folder / "policy.yaml"
         policy.write_text(POLICY)
         self.options = ("--nodes", "3", "--audit-policy", str(policy), "--audit-log", str(self.log), *options)
-        self.listed: list[Write] = []
+        self.told: list[Write] = []
         self.running = self._started()
 
     def _started(self) -> Running:
@@ -64,12 +64,14 @@ class Killed:
         return items
 
     def kill(self) -> None:
-        """Ends the process as `kill -9` does, and starts it on what it left."""
+        """Ends the process as `kill -9` does, and starts it on what it left; asks what was written and not logged."""
         self.running.process.kill()
         self.running.process.wait(30)
         self.running.stop()
+        last = max(write.revision for write in read(self.log))
         self.running = self._started()
-        self.listed += seen(self.pods())
+        path = f"/api/v1/namespaces/default/pods?watch=1&resourceVersion={last}&timeoutSeconds=1"
+        self.told += watched(self.kubectl("get", "--raw", path))
 
     def reached(self, lines: int) -> None:
         """Waits until the log is that long, or no longer grows."""
@@ -84,8 +86,8 @@ class Killed:
             time.sleep(0.002)
 
     def writes(self) -> list[Write]:
-        """All that is known of the pods: the audit log, and what lists showed after each kill."""
-        return read(self.log) + self.listed
+        """All that is known of the pods: the audit log, and what watches told after each kill."""
+        return read(self.log) + self.told
 
 
 def updated(plane: Killed, image: str) -> None:
@@ -93,7 +95,7 @@ def updated(plane: Killed, image: str) -> None:
     plane.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     pods = [pod for pod in plane.pods() if "deletionTimestamp" not in pod["metadata"]]
     assert [pod["spec"]["containers"][0]["image"] for pod in pods] == [image] * REPLICAS
-    assert all(write.serves() for write in seen(pods))
+    assert all(serves(pod) for pod in pods)
     sets = json.loads(plane.kubectl("get", "replicasets", "-o", "json"))["items"]
     assert sorted(one["status"]["replicas"] for one in sets)[-2:] in ([0, REPLICAS], [REPLICAS])
 

@@ -32,15 +32,21 @@ SILENT_STEPS = ("start", "read", "act", "end")
 """Steps of a pass by which nothing outside changes."""
 
 
+OVERFLOW = "overflows: "
+"""How a label says that a step needs more room than the scope has."""
+
+
 @frozen
 class Refusal:
     """The first step that no behaviour of the model has: its number (from 1; 0: the start), why, and what differs in
-    the state of the model that comes nearest."""
+    the state of the model that comes nearest. `outside`: the step leaves the scope of the check; of that the model says
+    nothing, so it is no difference."""
 
     number: int
     happening: Happening | None
     why: str
     differences: tuple[Difference, ...] = ()
+    outside: bool = False
 
 
 @frozen
@@ -91,6 +97,8 @@ class Follower:
         for number, happening in enumerate(trace.happenings, 1):
             after, nearest, offered = self._after(here, happening, before)
             before = happening.after
+            if not after and any(self._overflows(one.state, happening.actor) for one in here):
+                return Refusal(number, happening, "the scope of the check has no room for it", outside=True)
             if not after:
                 why = "the model has such a step, to another state" if offered else "the model has no such step here"
                 return Refusal(number, happening, why, tuple(nearest))
@@ -138,6 +146,14 @@ class Follower:
                         found[state] = then
                         waiting.append(then)
         return list(found.values())
+
+    def _overflows(self, state: int, actor: str) -> bool:
+        """Whether an actor's next step does not fit the scope."""
+        labels = (self.system.updates[index].label for index, _ in self._steps(state))
+        return any(
+            runtime_name(label.actor) == actor and any(word.startswith(OVERFLOW) for word in label.detail)
+            for label in labels
+        )
 
     def _steps(self, state: int) -> Iterator[tuple[int, int]]:
         flat = self.backend.successors(state)

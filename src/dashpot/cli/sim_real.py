@@ -31,13 +31,15 @@ def run(args: argparse.Namespace, program: Program, check: Check) -> int:
     ticker = Ticker(f"{args.file} {check.name}", time.monotonic, args.output == "json").start()
     held: list[Held] = []
     verbs: Counter[str] = Counter()
-    taken = 0
+    taken = left = 0
     try:
         for one in walks(program, check, seed=args.seed, count=count, steps=steps):
             verbs.update(f"{step.verb} {step.error}".strip() for step in one.trace.happenings)
             taken += 1
             ticker.walks(taken, count, verbs.total())
-            if one.refusal is not None:
+            if one.refusal is not None and one.refusal.outside:
+                left += 1
+            elif one.refusal is not None:
                 held.append(one)
                 break
     except CannotReplay as error:
@@ -45,13 +47,15 @@ def run(args: argparse.Namespace, program: Program, check: Check) -> int:
     finally:
         ticker.done()
     if args.output == "json":
-        console.out(json.dumps(_document(args, check, taken, verbs, held), indent=2, ensure_ascii=False))
+        console.out(json.dumps(_document(args, check, taken, left, verbs, held), indent=2, ensure_ascii=False))
     else:
-        _print(args, check, taken, verbs, held)
+        _print(args, check, taken, left, verbs, held)
     return VIOLATED if held else HOLDS
 
 
-def _print(args: argparse.Namespace, check: Check, taken: int, verbs: Counter[str], held: list[Held]) -> None:
+def _print(
+    args: argparse.Namespace, check: Check, taken: int, left: int, verbs: Counter[str], held: list[Held]
+) -> None:
     walks = f"{plural(taken, 'walk')} of the real thing from seed {args.seed}"
     console.out(f"{check.name}: {walks}, {plural(verbs.total(), 'step')}")
     console.out("")
@@ -61,6 +65,10 @@ def _print(args: argparse.Namespace, check: Check, taken: int, verbs: Counter[st
     console.out("")
     if not held:
         console.out("  ✓ every step is one of the model, to the state that was seen")
+    if left:
+        console.out(
+            f"  {plural(left, 'walk')} left the scope of the check and {'were' if left > 1 else 'was'} followed so far"
+        )
     for one in held:
         refusal = one.refusal
         assert refusal is not None
@@ -83,7 +91,7 @@ def _told(file: str, step: Any) -> str:
 
 
 def _document(
-    args: argparse.Namespace, check: Check, taken: int, verbs: Counter[str], held: list[Held]
+    args: argparse.Namespace, check: Check, taken: int, left: int, verbs: Counter[str], held: list[Held]
 ) -> dict[str, Any]:
     return {
         "format": 1,
@@ -91,6 +99,7 @@ def _document(
         "check": check.name,
         "seed": args.seed,
         "walks": taken,
+        "left_scope": left,
         "steps": dict(verbs),
         "refused": [
             {
