@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from dashpot.runtime.client.rest import Delete
-from dashpot.runtime.plane.parts import CONTROLLERS, UnknownController, chosen
+from dashpot.runtime.plane.parts import CONTROLLERS, UnknownController, chosen, source
 from tests.controller.running import until
 from tests.library.workload_kit import workload
 from tests.plane.kit import World, pod, run
+from tests.tree import ROOT
 
 Object = dict[str, Any]
 
@@ -158,3 +159,18 @@ def test_owners_go_with_their_dependents_or_without() -> None:
         assert await counts() == (0, 1, 2)
 
     run(test)
+
+
+def test_the_manual_lists_every_controller() -> None:
+    text = (ROOT / "docs" / "control-plane.md").read_text(encoding="utf-8")
+    for name, part in CONTROLLERS.items():
+        assert f"| `{name}` | {part.module.removeprefix('kubernetes.')} | {part.account} |" in text
+    asked = [name for name, part in CONTROLLERS.items() if part.asked]
+    assert asked == list(CONTROLLERS)[-2:]  # "the last two"
+
+
+def test_events_name_the_components_that_upstream_names() -> None:
+    assert source("DeploymentController") == "deployment-controller"
+    assert source("ClaimBinder") == "persistentvolume-controller"
+    assert source("DisruptionController") == "controllermanager"
+    assert source("SomebodyElse") == "SomebodyElse"
