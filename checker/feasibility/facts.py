@@ -272,7 +272,7 @@ def _counted(world: World, rule: Constraint, pod: Pod, domains: dict[str, list[i
         for k in classes:
             for node in world.classes[k].nodes:
                 if rule.counts_in(pod, node):
-                    found[value] = found.get(value, 0) + rule.matching(node.pods.values(), pod.namespace)
+                    found[value] = found.get(value, 0) + rule.matching(node, pod.namespace)
     return found
 
 

@@ -121,9 +121,8 @@ class InterPodAffinity:
         state = _State(terms, cluster.labels_of(pod.namespace), cluster)
         wide = bool(terms.near or terms.far)
         for node in cluster.nodes:
-            for other in node.pods.values():
-                if wide or other.has_terms:
-                    self._count(state, pod, other, node, 1)
+            for other in (node.pods if wide else node.termed).values():
+                self._count(state, pod, other, node, 1)
         if not wide and not state.against:
             return SKIP
         return state
@@ -183,9 +182,8 @@ class InterPodAffinity:
         worth: dict[Pair, int] = {}
         mine = cluster.labels_of(pod.namespace)
         for node in cluster.nodes:
-            for other in node.pods.values():
-                if own or other.has_terms:
-                    self._weigh(worth, pod, terms, mine, other, node, cluster)
+            for other in (node.pods if own else node.termed).values():
+                self._weigh(worth, pod, terms, mine, other, node, cluster)
         if not worth:
             return SKIP
         sums = [sum(worth.get(pair, 0) for pair in node.labels.items()) for node in nodes]

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from dashpot.model.objects import quantity
+from dashpot.model.objects.selector import Selector
 from dashpot.model.placement import request
 
 Object = dict[str, Any]
@@ -115,6 +116,14 @@ class Pod:
         return bool(affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
 
 
+MOST_SORTS = 64
+"""Sorts of pods that a node keeps counts of."""
+
+
+def _of_sort(pod: Pod, namespace: str, selector: Selector) -> bool:
+    return pod.namespace == namespace and not pod.terminating and selector.matches(pod.labels)
+
+
 @define(eq=False)
 class NodeView:
     """A node, and the pods that fill it (bound or assumed, not ended), summed up as they come and go."""
@@ -125,6 +134,10 @@ class NodeView:
     used: Amounts = field(factory=dict)
     counted: Amounts = field(factory=dict)
     """As `used`, with what scores count for pods that ask for nothing."""
+    termed: dict[str, Pod] = field(factory=dict)
+    """Those of the pods that have affinity or anti-affinity to other pods."""
+    _sorts: dict[tuple[str, Selector], int] = field(factory=dict)
+    """How many pods are of a sort that was asked for, kept as they come and go."""
 
     @staticmethod
     def of(obj: Object, pods: Iterable[Pod] = ()) -> NodeView:
@@ -142,12 +155,18 @@ class NodeView:
 
     def copy(self) -> NodeView:
         """Another view of the same node, from which pods can be taken."""
-        return NodeView(self.object, self.allocatable, dict(self.pods), dict(self.used), dict(self.counted))
+        return NodeView(
+            self.object, self.allocatable, dict(self.pods), dict(self.used), dict(self.counted), dict(self.termed)
+        )
 
     def add(self, pod: Pod) -> None:
         """A pod fills it; a pod that is there already is replaced."""
         self.remove(pod.uid)
         self.pods[pod.uid] = pod
+        if pod.has_terms:
+            self.termed[pod.uid] = pod
+        if self._sorts:
+            self._count(pod, 1)
         for name, amount in pod.asks.items():
             self.used[name] = self.used.get(name, 0) + amount
         for name, amount in pod.counted.items():
@@ -157,10 +176,31 @@ class NodeView:
         """A pod has gone; idempotent."""
         pod = self.pods.pop(uid, None)
         if pod is not None:
+            self.termed.pop(uid, None)
+            if self._sorts:
+                self._count(pod, -1)
             for name, amount in pod.asks.items():
                 self.used[name] -= amount
             for name, amount in pod.counted.items():
                 self.counted[name] -= amount
+
+    def matching(self, namespace: str, selector: Selector) -> int:
+        """How many pods of a namespace a selector matches, those not counted that are being deleted; an empty selector
+        matches none here (S35)."""
+        if selector.empty:
+            return 0
+        key = namespace, selector
+        found = self._sorts.get(key)
+        if found is None:
+            if len(self._sorts) >= MOST_SORTS:
+                self._sorts.clear()
+            found = self._sorts[key] = sum(_of_sort(pod, namespace, selector) for pod in self.pods.values())
+        return found
+
+    def _count(self, pod: Pod, by: int) -> None:
+        for namespace, selector in self._sorts:
+            if _of_sort(pod, namespace, selector):
+                self._sorts[namespace, selector] += by
 
     @property
     def name(self) -> str:

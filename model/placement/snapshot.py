@@ -53,9 +53,13 @@ class Snapshot:
         """The labels of a namespace."""
         return self.namespaces.get(namespace) or {}
 
-    def nodes_with_affinity(self) -> list[NodeView]:
-        """Nodes on which some pod has affinity or anti-affinity to other pods."""
-        return [node for node in self.nodes if any(pod.has_terms for pod in node.pods.values())]
+    def named(self, kind: str, namespace: str, name: str) -> Object | None:
+        """One of the objects beside them."""
+        for one in self.objects.get(kind, ()):
+            meta = one["metadata"]
+            if meta.get("namespace", "") == namespace and meta["name"] == name:
+                return one
+        return None
 
 
 def ordered(nodes: list[NodeView]) -> list[NodeView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from attrs import define, field, frozen
@@ -61,15 +61,9 @@ class Constraint:
             return True
         return untolerated(node.taints, pod.spec.get("tolerations") or (), ("NoSchedule", "NoExecute")) is None
 
-    def matching(self, pods: Iterable[Pod], namespace: str) -> int:
-        """How many pods are of the sort: an empty selector counts none."""
-        if self.selector.empty:
-            return 0
-        return sum(
-            1
-            for pod in pods
-            if pod.namespace == namespace and not pod.terminating and self.selector.matches(pod.labels)
-        )
+    def matching(self, node: NodeView, namespace: str) -> int:
+        """How many pods of a node are of the sort."""
+        return node.matching(namespace, self.selector)
 
 
 def _selector(one: Object, labels: dict[str, str]) -> Selector:
@@ -123,7 +117,7 @@ class PodTopologySpread:
             for one, counts in zip(constraints, state.counts, strict=True):
                 if one.counts_in(pod, node):
                     value = labels[one.key]
-                    counts[value] = counts.get(value, 0) + one.matching(node.pods.values(), pod.namespace)
+                    counts[value] = counts.get(value, 0) + one.matching(node, pod.namespace)
         return state
 
     def admits(self, pod: Pod, node: NodeView, state: _State) -> Status:
@@ -172,7 +166,7 @@ class PodTopologySpread:
             for one, tally in zip(constraints, tallies, strict=True):
                 value = node.labels.get(one.key, "")
                 if value in tally and one.counts_in(pod, node):
-                    tally[value] += one.matching(node.pods.values(), pod.namespace)
+                    tally[value] += one.matching(node, pod.namespace)
         weights = [
             math.log((len(scored) if one.key == HOSTNAME else len(tally)) + 2)
             for one, tally in zip(constraints, tallies, strict=True)
@@ -183,7 +177,7 @@ class PodTopologySpread:
             for one, tally, weight in zip(constraints, tallies, weights, strict=True):
                 if one.key in node.labels:
                     own = one.key == HOSTNAME
-                    here = one.matching(node.pods.values(), pod.namespace) if own else tally[node.labels[one.key]]
+                    here = one.matching(node, pod.namespace) if own else tally[node.labels[one.key]]
                     total += here * weight + (one.skew - 1)
             raw[node.name] = _rounded(total)
         return [_normal(raw, node.name) for node in nodes]
@@ -214,12 +208,11 @@ def default_selector(pod: Pod, cluster: Snapshot) -> Selector:
                 found += one.requirements
     owner = next((ref for ref in pod.object["metadata"].get("ownerReferences") or () if ref.get("controller")), None)
     if owner is not None and owner.get("kind") in ("ReplicaSet", "StatefulSet", "ReplicationController"):
-        for keeper in cluster.objects.get(owner["kind"], ()):
-            meta = keeper["metadata"]
-            if meta.get("namespace", "") == pod.namespace and meta["name"] == owner.get("name"):
-                said = (keeper.get("spec") or {}).get("selector")
-                plain = owner["kind"] == "ReplicationController"
-                found += (selectors.from_labels(said) if plain else selectors.from_object(said)).requirements
+        keeper = cluster.named(owner["kind"], pod.namespace, owner.get("name", ""))
+        if keeper is not None:
+            said = (keeper.get("spec") or {}).get("selector")
+            plain = owner["kind"] == "ReplicationController"
+            found += (selectors.from_labels(said) if plain else selectors.from_object(said)).requirements
     return Selector(tuple(dict.fromkeys(found)))
 
 
