@@ -57,63 +57,48 @@ def amounts(quantities: Mapping[str, Any] | None) -> Amounts:
 
 @frozen(eq=False)
 class Pod:
-    """A pod as the rules see it: the object, and what it asks for (computed once)."""
+    """A pod as the rules see it: the object, and what it asks for; what rules look at often is read once.
+
+    priority    0 where none is set (S3)
+    terminating whether it is being deleted
+    has_terms   whether it has affinity or anti-affinity to other pods
+    """
 
     object: Object
     asks: Amounts
     counted: Amounts
     ports: tuple[tuple[str, str, int], ...]
+    spec: Object = field(init=False)
+    uid: str = field(init=False)
+    name: str = field(init=False)
+    namespace: str = field(init=False)
+    labels: dict[str, str] = field(init=False)
+    terminating: bool = field(init=False)
+    priority: int = field(init=False)
+    has_terms: bool = field(init=False)
     remembered: dict[str, Any] = field(factory=dict, init=False, repr=False)
     """What rules have read of the object, by a key of their own."""
+
+    def __attrs_post_init__(self) -> None:
+        meta, spec = self.object["metadata"], self.object.get("spec") or {}
+        affinity = spec.get("affinity") or {}
+        for name, value in (
+            ("spec", spec),
+            ("uid", str(meta.get("uid", ""))),
+            ("name", str(meta.get("name", ""))),
+            ("namespace", str(meta.get("namespace") or "")),
+            ("labels", meta.get("labels") or {}),
+            ("terminating", bool(meta.get("deletionTimestamp"))),
+            ("priority", int(spec.get("priority") or 0)),
+            ("has_terms", bool(affinity.get("podAffinity") or affinity.get("podAntiAffinity"))),
+        ):
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def of(obj: Object) -> Pod:
         """From the API's object."""
         spec = obj.get("spec") or {}
         return Pod(obj, request.requests(spec), request.counted(spec), tuple(request.host_ports(spec)))
-
-    @property
-    def spec(self) -> Object:
-        """Its spec."""
-        found: Object = self.object.get("spec") or {}
-        return found
-
-    @property
-    def uid(self) -> str:
-        """Its identity."""
-        return str(self.object["metadata"].get("uid", ""))
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.object["metadata"].get("name", ""))
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace."""
-        return str(self.object["metadata"].get("namespace") or "")
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Its labels."""
-        found: dict[str, str] = self.object["metadata"].get("labels") or {}
-        return found
-
-    @property
-    def terminating(self) -> bool:
-        """Whether it is being deleted."""
-        return bool(self.object["metadata"].get("deletionTimestamp"))
-
-    @property
-    def priority(self) -> int:
-        """Its priority; 0 where none is set (S3)."""
-        return int(self.spec.get("priority") or 0)
-
-    @property
-    def has_terms(self) -> bool:
-        """Whether it has affinity or anti-affinity to other pods."""
-        affinity = self.spec.get("affinity") or {}
-        return bool(affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
 
 
 MOST_SORTS = 64
@@ -138,6 +123,17 @@ class NodeView:
     """Those of the pods that have affinity or anti-affinity to other pods."""
     _sorts: dict[tuple[str, Selector], int] = field(factory=dict)
     """How many pods are of a sort that was asked for, kept as they come and go."""
+    name: str = field(init=False)
+    labels: dict[str, str] = field(init=False)
+    taints: list[Object] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
+        self.name = str(self.object["metadata"]["name"])
+        self.labels = self.object["metadata"].get("labels") or {}
+        self.taints = (self.object.get("spec") or {}).get("taints") or []
 
     @staticmethod
     def of(obj: Object, pods: Iterable[Pod] = ()) -> NodeView:
@@ -151,6 +147,7 @@ class NodeView:
     def change(self, obj: Object) -> None:
         """The node object is another version now."""
         self.object = obj
+        self._read()
         self.allocatable = amounts((obj.get("status") or {}).get("allocatable"))
 
     def copy(self) -> NodeView:
@@ -201,20 +198,3 @@ class NodeView:
         for namespace, selector in self._sorts:
             if _of_sort(pod, namespace, selector):
                 self._sorts[namespace, selector] += by
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return str(self.object["metadata"]["name"])
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Its labels."""
-        found: dict[str, str] = self.object["metadata"].get("labels") or {}
-        return found
-
-    @property
-    def taints(self) -> list[Object]:
-        """Its taints."""
-        found: list[Object] = (self.object.get("spec") or {}).get("taints") or []
-        return found

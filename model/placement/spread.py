@@ -180,7 +180,7 @@ class PodTopologySpread:
                     here = one.matching(node, pod.namespace) if own else tally[node.labels[one.key]]
                     total += here * weight + (one.skew - 1)
             raw[node.name] = _rounded(total)
-        return [_normal(raw, node.name) for node in nodes]
+        return _normal(raw, nodes)
 
     # -- constraints --------------------------------------------------------------------------------------------
 
@@ -226,8 +226,9 @@ def _rounded(x: float) -> int:
     return math.floor(x + 0.5) if x >= 0 else -math.floor(-x + 0.5)
 
 
-def _normal(raw: dict[str, int], name: str) -> int:
-    if name not in raw:
-        return 0
-    most, least = max(raw.values()), min(raw.values())
-    return MOST if most == 0 else MOST * (most + least - raw[name]) // most
+def _normal(raw: dict[str, int], nodes: Sequence[NodeView]) -> list[int]:
+    """0 to 100, the higher the fewer; 0 for a node that is ignored."""
+    most, least = max(raw.values(), default=0), min(raw.values(), default=0)
+    if most == 0:
+        return [MOST if node.name in raw else 0 for node in nodes]
+    return [MOST * (most + least - raw[node.name]) // most if node.name in raw else 0 for node in nodes]

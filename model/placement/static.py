@@ -52,7 +52,7 @@ def ports(pod: Pod, node: NodeView) -> Status:
     """NodePorts (S28): one user of a host port at each address."""
     if pod.ports:
         for other in node.pods.values():
-            if any(_clash(mine, theirs) for mine in pod.ports for theirs in other.ports):
+            if any(clash(mine, theirs) for mine in pod.ports for theirs in other.ports):
                 reason = "node(s) didn't have free ports for the requested pod ports"
                 return Status(Code.UNSCHEDULABLE, (reason,), "NodePorts")
     return OK
@@ -91,5 +91,6 @@ def admits(pod: Pod, node: NodeView) -> Status:
     return OK
 
 
-def _clash(mine: tuple[str, str, int], theirs: tuple[str, str, int]) -> bool:
+def clash(mine: tuple[str, str, int], theirs: tuple[str, str, int]) -> bool:
+    """Whether two host ports, each an address, a protocol and a number, cannot be used on one node (S28)."""
     return mine[1:] == theirs[1:] and (mine[0] == theirs[0] or "0.0.0.0" in (mine[0], theirs[0]))

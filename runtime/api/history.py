@@ -93,9 +93,9 @@ class History:
         if (
             size <= limits.small
             and count <= limits.most
-            and (count < stride or changes[stride - 1].at + limits.age_s >= now)
+            and (count - limits.least < stride or changes[stride - 1].at + limits.age_s >= now)
         ):
-            return  # a stride is not old enough as a whole: nothing would be cut
+            return  # less than a stride may go, or it is not old enough as a whole: nothing would be cut
         while cut < count:
             rest = count - cut
             old = (rest > limits.least or size > limits.small) and changes[cut].at + limits.age_s < now

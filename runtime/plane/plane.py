@@ -199,7 +199,7 @@ class Plane:
         self.scheduler.start()
 
     def _figures(self) -> str:
-        return self.metrics.text().decode()
+        return self.metrics.text().decode() + self.scheduler.metrics.text().decode()
 
     async def stop(self) -> None:
         """Stops every part, the last first; idempotent. One that fails does not keep the others."""

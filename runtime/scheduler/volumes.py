@@ -15,8 +15,10 @@ from attrs import field, frozen
 
 from dashpot.model.extern import volumes as rules
 from dashpot.model.placement.match import node_selector
-from dashpot.model.placement.shape import OK, Code, NodeView, Status
-from dashpot.runtime.client.informer import Handler, Informer
+from dashpot.model.placement.plugin import SKIP, Plain
+from dashpot.model.placement.shape import OK, Code, NodeView, Pod, Status
+from dashpot.model.placement.snapshot import Snapshot
+from dashpot.runtime.client.informer import Handler, Informer, Tombstone
 from dashpot.runtime.client.rest import Client
 
 Object = dict[str, Any]
@@ -32,6 +34,14 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 MISSING_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+
+Told = Callable[[str, Object | None, Object | None], None]
+KINDS = {
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolume": "persistentvolumes",
+    "StorageClass": "storageclasses.storage.k8s.io",
+}
 
 
 class BindingFailed(Exception):
@@ -94,19 +104,39 @@ def reaches(volume: Object, node: Object) -> bool:
     return required is None or node_selector(required, node)
 
 
-class Volumes:
-    """Claims, volumes and classes as the scheduler sees them. `helped` is told when something may let a pod in."""
+class VolumeBinding(Plain):
+    """The filter of that name (S32, S33) over the claims that the scheduler sees."""
 
-    def __init__(self, client: Client, helped: Callable[[], None], *, complain: Callable[[str], None]) -> None:
+    name = "VolumeBinding"
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+
+    def prepare(self, pod: Pod, cluster: Snapshot) -> Any:
+        """The plan of the pod's claims; a refusal where no node will do."""
+        plan = self._volumes.plan(pod.object)
+        if plan is NOTHING:
+            return SKIP
+        return Status(Code.UNRESOLVABLE, (plan.refusal,), self.name) if plan.refusal else plan
+
+    def admits(self, pod: Pod, node: NodeView, state: Plan) -> Status:
+        """Whether the pod's volumes can be had on a node."""
+        return state.admits(node)
+
+
+class Volumes:
+    """Claims, volumes and classes as the scheduler sees them. `told` hears of each change: kind, before, after."""
+
+    def __init__(self, client: Client, told: Told, *, complain: Callable[[str], None]) -> None:
         self._client = client
-        self._helped = helped
+        self._heard = told
         self._changed = asyncio.Event()
         self._closed = False
-        told = Handler(added=lambda _: self._told(), updated=lambda _, __: self._told(), deleted=lambda _: self._told())
-        kinds = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
-        self._claims, self._volumes, self._classes = (Informer(client, kind, complain=complain) for kind in kinds)
-        for informer in self._informers:
-            informer.add_handler(told)
+        self._claims, self._volumes, self._classes = (
+            Informer(client, one, complain=complain) for one in KINDS.values()
+        )
+        for kind, informer in zip(KINDS, self._informers, strict=True):
+            informer.add_handler(self._handler(kind))
 
     @property
     def _informers(self) -> tuple[Informer, ...]:
@@ -125,10 +155,17 @@ class Volumes:
         self._changed.set()
         await asyncio.gather(*(informer.stop() for informer in self._informers))
 
-    def _told(self) -> None:
+    def _handler(self, kind: str) -> Handler:
+        return Handler(
+            added=lambda new: self._told(kind, None, new),
+            updated=lambda old, new: self._told(kind, old, new),
+            deleted=lambda old: self._told(kind, old.object if isinstance(old, Tombstone) else old, None),
+        )
+
+    def _told(self, kind: str, old: Object | None, new: Object | None) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        self._helped()
+        self._heard(kind, old, new)
 
     # -- choosing -----------------------------------------------------------------------------------------------
 

@@ -8,8 +8,6 @@ import pytest
 
 from dashpot.model.placement import message, request
 from dashpot.model.placement.shape import Code, Status
-from dashpot.runtime.loop import run_virtual, virtual_clock
-from dashpot.runtime.scheduler.queue import SchedulingQueue
 from tests.plane.kit import Object, World, pod, run
 
 ONE = ["replicaset-controller"]
@@ -134,51 +132,3 @@ def test_reasons_are_counted_and_sorted_as_text(statuses: dict[str, Status], tol
 )
 def test_a_pod_asks_for_the_most_it_needs_at_once(spec: Object, asks: dict[str, int]) -> None:
     assert request.requests(spec) == asks
-
-
-def test_the_queue_backs_off_parks_and_wakes() -> None:
-    async def main() -> None:
-        clock = virtual_clock()
-        queue = SchedulingQueue(clock.now)
-
-        def named(name: str, priority: int = 0) -> Object:
-            return {"metadata": {"uid": name, "name": name}, "spec": {"priority": priority}}
-
-        queue.add("low", named("low"))
-        queue.add("high", named("high", 10))
-        queue.add("late", named("late"))
-        assert [(await queue.pop()).key for _ in range(3)] == ["high", "low", "late"]
-        queue.add("one", named("one"))
-        delays = []
-        for _ in range(6):
-            one = await queue.pop()
-            begun = clock.now()
-            queue.requeue(one, queue.helped, error=True)
-            again = await queue.pop()
-            assert again is one
-            delays.append(round(clock.now() - begun))
-            queue.requeue(one, queue.helped)
-            queue.help()
-        assert delays[:3] == [1, 4, 10]
-        assert set(delays[3:]) == {10}
-        one = await queue.pop()
-        queue.requeue(one, queue.helped)
-        assert queue.counts()["unschedulable"] == 1
-        begun = clock.now()
-        assert await queue.pop() is one
-        assert clock.now() - begun == pytest.approx(300)
-
-    run_virtual(main(), seed=1)
-
-
-def test_what_happened_during_a_cycle_is_not_missed() -> None:
-    async def main() -> None:
-        queue = SchedulingQueue(virtual_clock().now)
-        queue.add("p", {"metadata": {"uid": "p", "name": "p"}, "spec": {}})
-        one = await queue.pop()
-        seen = queue.helped
-        queue.help()
-        queue.requeue(one, seen)
-        assert queue.counts() == {"active": 0, "backoff": 1, "unschedulable": 0}
-
-    run_virtual(main(), seed=1)
