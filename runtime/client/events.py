@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from typing import Any, Literal
+from zlib import crc32
 
 from dashpot.model.objects.resource import ALL_VERBS, Resource
 from dashpot.model.objects.status import StatusError
@@ -113,8 +114,8 @@ class Recorder:
             "resourceVersion": meta.get("resourceVersion"),
             "fieldPath": field_path,
         }
-        # a name for each, also of several in one moment
-        self._last = max(self._last + 1, int(now * 1e9))
+        # a name for each, also of several in one moment, and of several components
+        self._last = max(self._last + 1, int(now * 1e6) * 1000 + crc32(self._component.encode()) % 1000)
         made: Object = {"name": f"{meta.get('name')}.{self._last:x}", "namespace": space}
         if annotations:
             made["annotations"] = annotations
