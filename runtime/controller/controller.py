@@ -17,6 +17,7 @@ from dashpot.runtime.client.queue import WorkQueue
 from dashpot.runtime.client.transport import TransportError
 from dashpot.runtime.controller.body import Body, Outcome
 from dashpot.runtime.controller.calls import error_name
+from dashpot.runtime.controller.metrics import RESULTS
 from dashpot.runtime.controller.obj import Obj
 from dashpot.runtime.controller.site import Site, Standing
 from dashpot.runtime.controller.wakes import Key, Wakes
@@ -67,6 +68,7 @@ class Running(Standing):
             for worker in workers:
                 worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        self.site.metrics.ended(self.name)
 
     # -- waking -------------------------------------------------------------------------------------------------
 
@@ -102,6 +104,7 @@ class Running(Standing):
             self._parked[key] = None
             return
         outcome = await self.reconcile(key)
+        self._tell(key, outcome)
         match outcome.how:
             case "done":
                 self.queue.forget(key)
@@ -117,6 +120,13 @@ class Running(Standing):
                     self.queue.add_after(key, outcome.retry_after_ms / 1000)
                 else:
                     self.queue.add_rate_limited(key)
+
+    def _tell(self, key: Key, outcome: Outcome) -> None:
+        """Keeps what /metrics says of keys that fail."""
+        if outcome.how in RESULTS:
+            self.site.metrics.settled(self.name, key)
+        else:
+            self.site.metrics.failed(self.name, key, outcome.message, self.site.clock.now())
 
     async def reconcile(self, key: Key) -> Outcome:
         """One pass for a key, now; what it ends with is the caller's business."""

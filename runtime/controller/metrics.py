@@ -1,12 +1,15 @@
-"""Figures of controllers under the names of controller-runtime and of client-go's workqueue.
+"""Figures of controllers under the names of controller-runtime and of client-go's workqueue; and what fails, by key.
+
+The last error of a key that fails again and again they do not tell: it has names that begin with `dashpot_`.
 
 Sources: controller-runtime pkg/internal/controller/metrics and pkg/metrics/workqueue.go, release 0.21.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
+from attrs import frozen
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 RECONCILE_S = (
@@ -19,12 +22,26 @@ RESULTS = {"done": "success", "requeue": "requeue", "after": "requeue_after"}
 """How a pass ended → the label `result`; all else is `error`."""
 
 
+ERROR_MAX = 300
+"""Characters of an error that a figure carries."""
+
+
+@frozen
+class Failure:
+    """A key whose last passes failed: since when (seconds since 1970), how many in a row, and the last error."""
+
+    since: float
+    passes: int
+    error: str
+
+
 class Metrics:
     """All figures of one manager."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._queues: list[Callable[[], None]] = []
+        self._failing: dict[str, dict[Hashable, Failure]] = {}
         registry, by, queue = self.registry, ["controller"], ["name", "controller"]
         runtime = "controller_runtime"
         self.reconciles = Counter(f"{runtime}_reconcile_total", "Passes.", [*by, "result"], registry=registry)
@@ -65,6 +82,21 @@ class Metrics:
         if how == "panic":
             self.panics.labels(name).inc()
 
+    def failed(self, name: str, key: Hashable, error: str, at: float) -> None:
+        """A pass for a key failed, `at` seconds since 1970."""
+        keys = self._failing.setdefault(name, {})
+        known = keys.get(key)
+        keys[key] = Failure(known.since if known else at, known.passes + 1 if known else 1, error)
+
+    def settled(self, name: str, key: Hashable) -> None:
+        """A pass for a key did not fail."""
+        if name in self._failing:
+            self._failing[name].pop(key, None)
+
+    def ended(self, name: str) -> None:
+        """An actor has ended: none of its keys is tried any more."""
+        self._failing.pop(name, None)
+
     def running(self, name: str, longest: Callable[[], float]) -> None:
         """Whom to ask, at each scrape, for how long the longest pass of an actor has run."""
 
@@ -78,7 +110,32 @@ class Metrics:
         """What /metrics answers."""
         for ask in self._queues:
             ask()
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + self._failures().encode()
+
+    def _failures(self) -> str:
+        """How many keys of each actor fail; the one that has failed for longest: since when, with the last error."""
+        counts, oldest = [], []
+        for name, keys in self._failing.items():
+            counts.append(f'dashpot_controller_failing_keys{{controller="{name}"}} {len(keys)}\n')
+            if keys:
+                key, one = min(keys.items(), key=lambda item: item[1].since)
+                labels = f'controller="{name}",key="{_escaped(str(key))}",error="{_escaped(one.error)}"'
+                oldest.append(f"dashpot_controller_failing_since_seconds{{{labels}}} {one.since:.3f}\n")
+        if not counts:
+            return ""
+        head = "# HELP {0} {1}\n# TYPE {0} gauge\n"
+        return "".join(
+            (
+                head.format("dashpot_controller_failing_keys", "Keys whose last pass failed."),
+                *counts,
+                head.format("dashpot_controller_failing_since_seconds", "When a key failed first; its last error."),
+                *oldest,
+            )
+        )
+
+
+def _escaped(text: str) -> str:
+    return text[:ERROR_MAX].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class QueueFigures:

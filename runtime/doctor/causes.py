@@ -1,4 +1,4 @@
-"""Root causes that stop many loops at once: the store, webhooks, clients, leases, nodes.
+"""Root causes that stop many loops at once: the store, clients, leases, nodes.
 
 Each cause looks at two readings of a cluster some seconds apart. Figures that need a rate are those of the window.
 """
@@ -8,44 +8,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
-
-from dashpot.runtime.doctor.reading import KINDS, Object, Reading, condition, moment, named, rates
+from dashpot.runtime.doctor.cause import Cause
+from dashpot.runtime.doctor.clients import clients
+from dashpot.runtime.doctor.reading import WAIT_S, Object, Reading, condition, moment, named, rates
 
 SLOW_STORE_S = 0.1
 """Mean time of a write to the store; etcd's own advice is 25 ms at the 99th percentile."""
 FULL = 0.8
 """Share of its quota from which a store is told of."""
-HOT = 50.0
-"""Requests a second of one client to one resource with one verb that are a loop without back-off."""
-FLOOD = 20.0
-"""Watches that a client begins in a second."""
-WATCHES_MAX = 500
-"""Watches that one client holds open."""
-WAIT_S = 30.0
-"""How long a controller may take before what it should have done counts as undone."""
-SELF = "dashpot-doctor"
-CHANGES = ("create", "update", "patch", "delete")
-PER_OBJECT = 10
-"""Writes of one client to one object in the window that are still work, not a loop."""
 WRITES = ("create", "update", "delete")
 PRESSURES = {"DiskPressure": "disk", "MemoryPressure": "memory", "PIDPressure": "process ids"}
-
-
-@frozen
-class Cause:
-    """Why loops make no progress. `code` is one of docs/doctor.md's table, `object` what it is about."""
-
-    code: str
-    object: str
-    text: str
-    fix: str
 
 
 def causes(before: Reading, after: Reading) -> list[Cause]:
     """All that is found, the most far-reaching first."""
     found: list[Cause] = []
-    for look in (_store, _clients, _leases, _nodes, _kubelets, _scheduler):
+    for look in (_store, clients, _leases, _nodes, _kubelets, _scheduler):
         found += look(before, after)
     return found
 
@@ -91,53 +69,6 @@ def _sums(before: Reading, after: Reading, name: str) -> dict[str, float]:
         if labels.get("operation") in WRITES:
             found[labels.get("resource", "")] += rate
     return found
-
-
-def _clients(before: Reading, after: Reading) -> Iterator[Cause]:
-    begun: Counter[str] = Counter()
-    told: set[str] = set()
-    loops: list[tuple[float, str, str, str]] = []
-    for labels, rate in rates(before, after, "dashpot_client_requests_total"):
-        agent = labels.get("user_agent", "")
-        if agent.startswith(SELF):
-            continue
-        if labels.get("verb") == "watch":
-            begun[agent] += rate  # type: ignore[assignment]
-        else:
-            loops.append((rate, agent, labels.get("verb", ""), labels.get("resource", "")))
-    open_ = Counter({labels.get("user_agent", ""): int(v) for labels, v in after.samples("dashpot_client_watches")})
-    for agent in sorted({*begun, *open_}):
-        if begun[agent] > FLOOD or open_[agent] > WATCHES_MAX:
-            told.add(agent)
-            text = f"it begins {begun[agent]:.0f} watches a second and holds {open_[agent]} open"
-            yield Cause(
-                "watch-flood", f"client {agent}", text, "let it share one informer, and back off before it watches anew"
-            )
-    for rate, agent, verb, plural in sorted(loops, reverse=True):
-        if rate > HOT and agent not in told and not _spread_out(before, after, verb, plural, rate):
-            told.add(agent)
-            text = f"it sends {rate:.0f} requests a second: {verb} {plural}".rstrip()
-            yield Cause("hot-loop", f"client {agent}", text, "see why its pass never settles; limit its rate meanwhile")
-    for labels, rate in rates(before, after, "apiserver_flowcontrol_rejected_requests_total"):
-        level = labels.get("priority_level", "")
-        text = f"flow control refuses {rate:.1f} requests a second ({labels.get('reason', '')})"
-        yield Cause(
-            "throttled", f"priority level {level}", text, "find the client that fills it, or give it a level of its own"
-        )
-
-
-def _spread_out(before: Reading, after: Reading, verb: str, plural: str, rate: float) -> bool:
-    """Whether so many writes are explained by the objects that changed: a large rollout is no loop."""
-    kind = next((kind for kind, path in KINDS.items() if path.endswith(f"/{plural}")), "") if plural else ""
-    if verb not in CHANGES or not kind:
-        return False
-    old, new = (
-        {one["metadata"].get("uid"): one["metadata"].get("resourceVersion") for one in reading.of(kind)}
-        for reading in (before, after)
-    )
-    changed = sum(old.get(uid) != new.get(uid) for uid in {*old, *new})
-    explained: bool = rate * (after.at - before.at) <= PER_OBJECT * changed
-    return explained
 
 
 # -- who should act -------------------------------------------------------------------------------------------------

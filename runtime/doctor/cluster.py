@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 from attrs import frozen
@@ -18,6 +19,9 @@ Object = dict[str, Any]
 
 CONNECTIONS_MAX = 256
 """Requests under way at once; later ones wait, and their waiting counts."""
+
+PAGE_S = 10.0
+"""How long a page of figures may take."""
 
 
 class Unreachable(Exception):
@@ -111,6 +115,21 @@ class HttpCluster:
     async def close(self) -> None:
         """Closes the connections."""
         await self._transport.close()
+
+
+async def page_at(address: str) -> str | None:
+    """The page of text at a URL; None if there is none."""
+    url = urlsplit(address)
+    transport = HttpTransport(Access(f"{url.scheme}://{url.netloc}"))
+    try:
+        async with asyncio.timeout(PAGE_S):
+            answer = await transport.send(Call("GET", url.path or "/", (), (), b"", PAGE_S))
+            raw = await answer.read()
+            return raw.decode("utf-8", "replace") if answer.code == 200 else None
+    except (TimeoutError, TransportError):
+        return None
+    finally:
+        await transport.close()
 
 
 def _decoded(raw: bytes) -> Object:

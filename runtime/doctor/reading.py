@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from attrs import field, frozen
 
-from dashpot.runtime.doctor.cluster import Cluster
+from dashpot.runtime.doctor.cluster import Cluster, page_at
 
 Object = dict[str, Any]
 
@@ -19,6 +19,7 @@ KINDS: dict[str, str] = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/pods",
     "Service": "/api/v1/services",
+    "ResourceQuota": "/api/v1/resourcequotas",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
     "Event": "/api/v1/events",
     "Deployment": "/apis/apps/v1/deployments",
@@ -29,9 +30,14 @@ KINDS: dict[str, str] = {
     "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
     "HorizontalPodAutoscaler": "/apis/autoscaling/v2/horizontalpodautoscalers",
     "EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "Lease": "/apis/coordination.k8s.io/v1/leases",
 }
 """What is looked at, and where its list is."""
+WAIT_S = 30.0
+"""How long whoever has to act may take before what should have been done counts as undone."""
+FROM = "from_page"
+"""Label of samples that are not the API server's: the address of their page."""
 PAGE = 500
 PAGES_MAX = 200
 """Pages of a list that are read: 100 000 objects."""
@@ -64,13 +70,17 @@ class Reading:
         return [(dict(labels), value) for labels, value in ((self.figures or {}).get(name) or {}).items()]
 
 
-async def look(cluster: Cluster, at: float) -> Reading:
-    """Asks for everything; Unreachable if nobody answers."""
+async def look(cluster: Cluster, at: float, pages: Sequence[str] = ()) -> Reading:
+    """Asks for everything; Unreachable if nobody answers. `pages`: addresses of controllers' own /metrics."""
     listed = await asyncio.gather(*(_list(cluster, kind, path) for kind, path in KINDS.items()))
     unseen = [why for _, _, why in listed if why]
     page = await cluster.text("/metrics")
     if page is None:
-        unseen.append("/metrics: refused: nothing can be said of the store, of webhooks under load, of clients")
+        unseen.append(
+            "/metrics: refused: nothing can be said of the store, of webhooks under load, of clients, of controllers"
+        )
+    figures, silent = await _more(parse(page) if page is not None else None, pages)
+    unseen += silent
     ready = await cluster.call("GET", "/readyz", query={"verbose": ""})
     text = str(ready.body.get("message") or "")
     failed = tuple(re.findall(r"^\[-\](\S+)", text, re.MULTILINE))
@@ -81,10 +91,28 @@ async def look(cluster: Cluster, at: float) -> Reading:
     return Reading(
         at,
         {kind: found for kind, found, why in listed if not why},
-        parse(page) if page is not None else None,
+        figures,
         failed,
         tuple(unseen),
     )
+
+
+async def _more(
+    own: dict[str, dict[Labels, float]] | None, pages: Sequence[str]
+) -> tuple[dict[str, dict[Labels, float]] | None, list[str]]:
+    """The figures with those of other pages, whose samples carry a label that says where they are from."""
+    silent = []
+    found = own
+    for address, text in zip(pages, await asyncio.gather(*map(page_at, pages)), strict=True):
+        if text is None:
+            silent.append(f"{address}: no page of metrics")
+            continue
+        found = {} if found is None else found
+        for name, samples in parse(text).items():
+            found.setdefault(name, {}).update(
+                {tuple(sorted((*labels, (FROM, address)))): value for labels, value in samples.items()}
+            )
+    return found, silent
 
 
 async def _list(cluster: Cluster, kind: str, path: str) -> tuple[str, list[Object], str]:
@@ -126,6 +154,21 @@ def rates(before: Reading, after: Reading, name: str) -> list[tuple[dict[str, st
         if grown > 0:
             rows.append((dict(labels), grown / took))
     return rows
+
+
+def changed(before: Reading, after: Reading, kinds: Iterable[str]) -> set[str]:
+    """The uids of objects of these kinds that came, went or changed between two looks."""
+    kinds = tuple(kinds)
+    versions: list[dict[str, str]] = [
+        {
+            str(one["metadata"].get("uid")): str(one["metadata"].get("resourceVersion"))
+            for kind in kinds
+            for one in seen.of(kind)
+        }
+        for seen in (before, after)
+    ]
+    old, new = versions
+    return {uid for uid in {*old, *new} if old.get(uid) != new.get(uid)}
 
 
 def moment(text: Any) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import evolve, frozen
@@ -72,6 +73,20 @@ async def _resources(cluster: Cluster) -> list[Resource]:
         versions.append((group["name"], (group.get("preferredVersion") or group["versions"][0])["version"]))
     found = await asyncio.gather(*(_of_version(cluster, group, version) for group, version in versions))
     return [resource for resources in found for resource in resources]
+
+
+async def listed(cluster: Cluster, plural: str) -> list[Object]:
+    """The objects of every served resource of that name; those that may not be listed are left out. Unreachable."""
+    try:
+        resources = [one for one in await _resources(cluster) if one.plural == plural and "list" in one.verbs]
+    except Refused:
+        return []
+    found: list[Object] = []
+    for one in resources:
+        where = f"/apis/{one.group}/{one.version}" if one.group else f"/api/{one.version}"
+        with suppress(Refused):
+            found += await items(cluster, f"{where}/{plural}")
+    return found
 
 
 async def _of_version(cluster: Cluster, group: str, version: str) -> list[Resource]:

@@ -1,7 +1,7 @@
 """Objects that are not what they should be: which controller should act, what it waits for, the last error.
 
-An object counts when both readings show it unsettled in the same way, and it is older than `WAIT_S`: what moves is at
-work, not stuck.
+An object counts when both readings show it unsettled in the same way, and nothing about it has moved for `WAIT_S`:
+what moves is at work, not stuck.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 from attrs import frozen
 
-from dashpot.runtime.doctor.causes import WAIT_S
-from dashpot.runtime.doctor.reading import Object, Reading, condition, moment, named
+from dashpot.runtime.doctor.controllers import absent, failing
+from dashpot.runtime.doctor.progress import Progress, error_of
+from dashpot.runtime.doctor.reading import WAIT_S, Object, Reading, condition, moment, named
 
 FAILURES = (
     "ReplicaFailure",
@@ -37,7 +38,7 @@ class Unsettled:
 
 def unsettled(before: Reading, after: Reading) -> list[Unsettled]:
     """All objects that both readings show unsettled alike."""
-    errors = _errors(after)
+    errors, progress, idle = _errors(after), Progress(after), _idle_claims(after)
     found = []
     for kind, (controller, rule) in RULES.items():
         old = {one["metadata"].get("uid"): one for one in before.of(kind)}
@@ -45,13 +46,62 @@ def unsettled(before: Reading, after: Reading) -> list[Unsettled]:
             meta = obj["metadata"]
             known = old.get(meta.get("uid"))
             waits = _wait(rule, obj)
-            since = moment(meta.get("deletionTimestamp") or meta.get("creationTimestamp"))
-            if not waits or known is None or since is None or after.at - since <= WAIT_S or _wait(rule, known) != waits:
+            if not waits or known is None or _wait(rule, known) != waits or (kind, named(obj)) in idle:
                 continue
-            who = "finalizer's owner" if meta.get("deletionTimestamp") and meta.get("finalizers") else controller
-            error = errors.get(str(meta.get("uid")), "") or _failure(obj)
+            if after.at - (moment(meta.get("deletionTimestamp") or meta.get("creationTimestamp")) or 0.0) <= WAIT_S:
+                continue
+            if after.at - progress.moved(kind, obj) <= WAIT_S:
+                continue
+            who = _owner(meta) or _actor(kind, obj, controller)
+            error = _failing(after, who, named(obj)) or errors.get(str(meta.get("uid")), "") or _failure(obj)
+            if absent(after, who):
+                error = f"{who} does not run: /metrics has no queue of it"
             found.append(Unsettled(kind, named(obj), who, waits, error))
     return found
+
+
+def _owner(meta: Object) -> str:
+    return "finalizer's owner" if meta.get("deletionTimestamp") and meta.get("finalizers") else ""
+
+
+def _actor(kind: str, obj: Object, controller: str) -> str:
+    if kind != "Pod":
+        return controller
+    spec = obj.get("spec") or {}
+    if spec.get("schedulingGates"):
+        return "scheduling gate's owner"
+    name = spec.get("nodeName")
+    return f"kubelet of {name}" if name else str(spec.get("schedulerName") or "default-scheduler")
+
+
+def _failing(after: Reading, controller: str, name: str) -> str:
+    """The last error of a controller about an object, as the controller's own figures tell it."""
+    for one in failing(after):
+        if one.key == name and one.controller == controller:
+            return one.error
+    return ""
+
+
+def _idle_claims(after: Reading) -> set[tuple[str, str]]:
+    """Claims that wait for their first consumer, and have none: nobody has to act."""
+    late = {
+        one["metadata"]["name"]
+        for one in after.of("StorageClass")
+        if one.get("volumeBindingMode") == "WaitForFirstConsumer"
+    }
+    used = {
+        (pod["metadata"].get("namespace"), volume["persistentVolumeClaim"].get("claimName"))
+        for pod in after.of("Pod")
+        for volume in (pod.get("spec") or {}).get("volumes") or ()
+        if volume.get("persistentVolumeClaim")
+    }
+    return {
+        ("PersistentVolumeClaim", named(claim))
+        for claim in after.of("PersistentVolumeClaim")
+        if (claim.get("spec") or {}).get("storageClassName") in late
+        and (claim["metadata"].get("namespace"), claim["metadata"]["name"]) not in used
+        and not claim["metadata"].get("deletionTimestamp")
+    }
 
 
 def _wait(rule: Callable[[Object, Object, Object], str], obj: Object) -> str:
@@ -116,7 +166,13 @@ def _on_delete(spec: Object) -> bool:
 
 def _daemons(obj: Object, spec: Object, status: Object) -> str:
     wanted, ready = int(status.get("desiredNumberScheduled", 0)), int(status.get("numberReady", 0))
-    return _behind(obj, status) or (f"{wanted} pods to be ready ({ready} are)" if ready < wanted else "")
+    if behind := _behind(obj, status):
+        return behind
+    if ready < wanted:
+        return f"{wanted} pods to be ready ({ready} are)"
+    fresh = int(status.get("updatedNumberScheduled", 0))
+    rolls = (spec.get("updateStrategy") or {}).get("type") != "OnDelete"
+    return f"{wanted} pods to be of the newest template ({fresh} are)" if rolls and fresh < wanted else ""
 
 
 def _job(obj: Object, spec: Object, status: Object) -> str:
@@ -138,16 +194,16 @@ def _pod(obj: Object, spec: Object, status: Object) -> str:
         return (
             f"a scheduling gate: {spec['schedulingGates'][0].get('name')}" if spec.get("schedulingGates") else "a node"
         )
-    for one in status.get("containerStatuses") or ():
-        waiting = (one.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") not in (None, "", "ContainerCreating", "PodInitializing"):
-            return f"container {one['name']}: {waiting['reason']}"
+    if error := error_of(obj):
+        return error
     if status.get("phase") == "Pending":
         return "its containers to start"
     return "" if condition(obj, "Ready").get("status") == "True" else "its containers to be ready"
 
 
 def _claim(obj: Object, spec: Object, status: Object) -> str:
+    if status.get("phase") == "Lost":
+        return f"its volume {spec.get('volumeName', '')}, which is gone"
     return "" if status.get("phase") == "Bound" else f"a volume of class {spec.get('storageClassName') or '(none)'}"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dashpot.cli import doctor
 from dashpot.cli import main as dashpot
-from dashpot.runtime.doctor.causes import Cause
+from dashpot.runtime.doctor.cause import Cause
 from dashpot.runtime.doctor.diagnosis import Diagnosis
 from dashpot.runtime.doctor.unsettled import Unsettled
 

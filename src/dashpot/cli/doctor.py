@@ -42,6 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--webhooks", action="store_true", help="examine admission webhooks alone, under load")
     parser.add_argument("--window", type=seconds, default=5.0, metavar="TIME", help="between two looks (default 5s)")
+    parser.add_argument(
+        "--metrics",
+        action="append",
+        type=_address,
+        default=[],
+        metavar="URL",
+        help="figures of a controller beside the cluster, as of dashpot run --metrics-port; may be repeated",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="say so where all is well")
     parser.add_argument("--qps", type=_rates, default=(5.0, 50.0, 500.0), metavar="N,…", help="default 5,50,500")
     parser.add_argument("--duration", type=seconds, default=3.0, metavar="TIME", help="of each rate (default 3s)")
@@ -61,6 +69,19 @@ def _rates(text: str) -> tuple[float, ...]:
     if not found or len(found) > RATES_MAX or not all(0 < rate <= RATE_MAX for rate in found):
         raise argparse.ArgumentTypeError(f"'{text}' is no list of rates: write 5,50,500")
     return found
+
+
+def _address(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        url = urlsplit(text)
+        fine = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise argparse.ArgumentTypeError(f"'{text}' is no URL: write http://127.0.0.1:8080/metrics")
+    return text if url.path.strip("/") else f"{text.rstrip('/')}/metrics"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,7 +132,7 @@ async def _diagnose(access: Access, args: argparse.Namespace) -> Diagnosis:
 
     cluster = HttpCluster(access, os.environ, terminal=sys.stdin is not None and sys.stdin.isatty())
     try:
-        return await diagnose(cluster, SystemClock(), args.window)
+        return await diagnose(cluster, SystemClock(), args.window, pages=args.metrics)
     except Unreachable as error:
         raise Problem(OUTSIDE, str(error), "is the cluster up, and is it the right kubeconfig?") from None
     finally:
