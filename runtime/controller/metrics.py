@@ -25,13 +25,20 @@ RESULTS = {"done": "success", "requeue": "requeue", "after": "requeue_after"}
 ERROR_MAX = 300
 """Characters of an error that a figure carries."""
 
+FAILING = {
+    "keys": "Keys whose last pass failed.",
+    "since_seconds": "When the key that has failed for longest failed first, and its last error.",
+    "last_seconds": "When it failed last.",
+}
+"""What the figures of keys that fail are called, behind `dashpot_controller_failing_`."""
+
 
 @frozen
 class Failure:
-    """A key whose last passes failed: since when (seconds since 1970), how many in a row, and the last error."""
+    """A key whose last passes failed: when the first of them did, and the last (seconds since 1970); its error."""
 
     since: float
-    passes: int
+    last: float
     error: str
 
 
@@ -86,7 +93,7 @@ class Metrics:
         """A pass for a key failed, `at` seconds since 1970."""
         keys = self._failing.setdefault(name, {})
         known = keys.get(key)
-        keys[key] = Failure(known.since if known else at, known.passes + 1 if known else 1, error)
+        keys[key] = Failure(known.since if known else at, at, error)
 
     def settled(self, name: str, key: Hashable) -> None:
         """A pass for a key did not fail."""
@@ -114,24 +121,19 @@ class Metrics:
 
     def _failures(self) -> str:
         """How many keys of each actor fail; the one that has failed for longest: since when, with the last error."""
-        counts, oldest = [], []
-        for name, keys in self._failing.items():
-            counts.append(f'dashpot_controller_failing_keys{{controller="{name}"}} {len(keys)}\n')
+        pages: dict[str, list[str]] = {name: [] for name in FAILING}
+        for actor, keys in self._failing.items():
+            pages["keys"].append(f'{{controller="{actor}"}} {len(keys)}')
             if keys:
                 key, one = min(keys.items(), key=lambda item: item[1].since)
-                labels = f'controller="{name}",key="{_escaped(str(key))}",error="{_escaped(one.error)}"'
-                oldest.append(f"dashpot_controller_failing_since_seconds{{{labels}}} {one.since:.3f}\n")
-        if not counts:
-            return ""
-        head = "# HELP {0} {1}\n# TYPE {0} gauge\n"
-        return "".join(
-            (
-                head.format("dashpot_controller_failing_keys", "Keys whose last pass failed."),
-                *counts,
-                head.format("dashpot_controller_failing_since_seconds", "When a key failed first; its last error."),
-                *oldest,
-            )
-        )
+                labels = f'controller="{actor}",key="{_escaped(str(key))}"'
+                pages["since_seconds"].append(f'{{{labels},error="{_escaped(one.error)}"}} {one.since:.3f}')
+                pages["last_seconds"].append(f"{{{labels}}} {one.last:.3f}")
+        found = []
+        for name, rows in pages.items():
+            full = f"dashpot_controller_failing_{name}"
+            found += [f"# HELP {full} {FAILING[name]}", f"# TYPE {full} gauge", *(full + row for row in rows)]
+        return "\n".join((*found, ""))
 
 
 def _escaped(text: str) -> str:

@@ -16,6 +16,9 @@ SLOW_STORE_S = 0.1
 """Mean time of a write to the store; etcd's own advice is 25 ms at the 99th percentile."""
 FULL = 0.8
 """Share of its quota from which a store is told of."""
+NODE_LEASES = "kube-node-lease"
+SILENT_S = 40.0
+"""What the lease of a node would promise (nodeLeaseDurationSeconds)."""
 WRITES = ("create", "update", "delete")
 PRESSURES = {"DiskPressure": "disk", "MemoryPressure": "memory", "PIDPressure": "process ids"}
 
@@ -85,13 +88,14 @@ def _late(lease: Object, at: float) -> float:
 
 def _leases(before: Reading, after: Reading) -> Iterator[Cause]:
     nodes = {node["metadata"]["name"] for node in after.of("Node")}
+    yield from _silent_nodes(after)
     for lease in after.of("Lease"):
         late = _late(lease, after.at)
         if late <= 0:
             continue
         space, name = lease["metadata"].get("namespace", ""), lease["metadata"]["name"]
         holder = (lease.get("spec") or {}).get("holderIdentity")
-        if space == "kube-node-lease":
+        if space == NODE_LEASES:
             if name in nodes:
                 text = f"its heartbeat is {late:.0f} s late"
                 yield Cause(
@@ -102,6 +106,18 @@ def _leases(before: Reading, after: Reading) -> Iterator[Cause]:
             yield Cause(
                 "lease-paused", f"lease {named(lease)}", text, f"see whether {holder} runs; another one may take over"
             )
+
+
+def _silent_nodes(after: Reading) -> Iterator[Cause]:
+    """Nodes that have no lease: no kubelet has ever spoken for them."""
+    held = {one["metadata"]["name"] for one in after.of("Lease") if one["metadata"].get("namespace") == NODE_LEASES}
+    for node in after.of("Node"):
+        name, made = node["metadata"]["name"], moment(node["metadata"].get("creationTimestamp"))
+        beats = moment(condition(node, "Ready").get("lastHeartbeatTime")) or 0.0
+        age = after.at - max(made or 0.0, beats)
+        if "Lease" in after.objects and name not in held and made is not None and age > SILENT_S:
+            fix = "start its kubelet, or delete the node"
+            yield Cause("heartbeat-late", f"node {name}", f"it has no lease, and has said nothing for {age:.0f} s", fix)
 
 
 def _nodes(before: Reading, after: Reading) -> Iterator[Cause]:

@@ -53,9 +53,11 @@ def clients(before: Reading, after: Reading) -> Iterator[Cause]:
     yield from _fights(before, after)
     for one in sorted(_requests(before, after), key=lambda s: (-s.rate, s.agent, s.verb, s.resource)):
         much = one.rate > HOT and one.rate * (after.at - before.at) >= HOT_LEAST
-        if much and one.agent not in told and not _explained(one, before, after):
+        if not much and not (_busy(one, before, after) and _known(one.resource, after)):
+            continue
+        if one.agent not in told and not _explained(one, before, after):
             told.add(one.agent)
-            yield loop(one)
+            yield _loop(one, before, after)
     for labels, rate in rates(before, after, "apiserver_flowcontrol_rejected_requests_total"):
         level = labels.get("priority_level", "")
         text = f"flow control refuses {rate:.1f} requests a second ({labels.get('reason', '')})"
@@ -63,27 +65,35 @@ def clients(before: Reading, after: Reading) -> Iterator[Cause]:
         yield Cause("throttled", f"priority level {level}", text, fix)
 
 
-def loop(one: Suspect, objects: Sequence[str] = ()) -> Cause:
-    """A client that loops; `objects`: those that it writes, if they are known."""
+def _loop(one: Suspect, before: Reading, after: Reading) -> Cause:
+    kind = kind_of(one.resource)
+    objects = after.written.get(one.resource, ()) if kind is None else _changed_of(kind, before, after)
     text = f"it sends {one.rate:.0f} requests a second: {one.verb} {one.resource}".rstrip()
-    if objects:
-        text += f": {', '.join(objects[:3])}" + (f" and {len(objects) - 3} more" if len(objects) > 3 else "")
+    if one.verb in CHANGES and objects:
+        names = sorted(map(named, objects))
+        text += f": {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return Cause("hot-loop", f"client {one.agent}", text, "see why its pass never settles; limit its rate meanwhile")
 
 
-def suspects(before: Reading, after: Reading) -> list[Suspect]:
-    """Clients that write some resource often, though not as often as to be a loop in any case."""
-    window = after.at - before.at
-    return [
-        one
-        for one in _requests(before, after)
-        if one.verb in CHANGES
-        and one.resource
-        and one.resource not in PERIODIC
-        and one.rate > BUSY
-        and one.rate * window >= WRITES_LEAST
-        and not _explained(one, before, after)
-    ]
+def _changed_of(kind: str, before: Reading, after: Reading) -> list[Object]:
+    uids = changed(before, after, (kind,))
+    return [obj for obj in after.of(kind) if str(obj["metadata"].get("uid")) in uids]
+
+
+def _busy(one: Suspect, before: Reading, after: Reading) -> bool:
+    """Whether a client writes a resource often, though not as often as to be a loop in any case."""
+    writes = one.verb in CHANGES and bool(one.resource) and one.resource not in PERIODIC
+    return writes and one.rate > BUSY and one.rate * (after.at - before.at) >= WRITES_LEAST
+
+
+def _known(resource: str, after: Reading) -> bool:
+    return kind_of(resource) is not None or resource in after.written
+
+
+def to_look_up(before: Reading, after: Reading) -> list[str]:
+    """Resources that somebody writes often, and that no reading has: whether it is a loop depends on the objects."""
+    busy = {one.resource for one in _requests(before, after) if _busy(one, before, after)}
+    return sorted(resource for resource in busy if not _known(resource, after))
 
 
 def of_window(objects: Sequence[Object], before: Reading) -> list[Object]:
@@ -122,23 +132,17 @@ def _watchers(before: Reading, after: Reading) -> list[tuple[str, float, int]]:
 
 def _explained(one: Suspect, before: Reading, after: Reading) -> bool:
     """Whether so many writes are explained by the objects that changed: a large rollout is no loop."""
-    own = kind_of(one.resource)
-    if one.verb not in CHANGES or (own is None and one.rate > HOT):
+    if one.verb not in CHANGES or not _known(one.resource, after):
         return False
-    return one.rate * (after.at - before.at) <= allowed(one, before, after)
+    own = kind_of(one.resource)
+    mine = len(after.written.get(one.resource, ())) if own is None else len(changed(before, after, (own,)))
+    others = changed(before, after, [kind for kind in KINDS if kind not in ("Lease", "Event", own)])
+    return one.rate * (after.at - before.at) <= PER_OBJECT * mine + PER_OTHER * len(others)
 
 
 def kind_of(resource: str) -> str | None:
     """The kind whose list the doctor reads, by its resource."""
     return next((kind for kind, path in KINDS.items() if path.endswith(f"/{resource}")), None)
-
-
-def allowed(one: Suspect, before: Reading, after: Reading) -> int:
-    """Writes of a client that the objects which changed explain."""
-    own = kind_of(one.resource)
-    mine = changed(before, after, (own,)) if own is not None else set()
-    others = changed(before, after, [kind for kind in KINDS if kind not in ("Lease", "Event", own)])
-    return PER_OBJECT * len(mine) + PER_OTHER * len(others)
 
 
 def _fights(before: Reading, after: Reading) -> Iterator[Cause]:

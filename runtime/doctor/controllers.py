@@ -16,6 +16,7 @@ from dashpot.runtime.doctor.cause import HOT, HOT_LEAST, Cause
 from dashpot.runtime.doctor.reading import FROM, KINDS, WAIT_S, Reading, changed, rates
 from dashpot.runtime.plane.parts import CONTROLLERS
 
+LAST = "dashpot_controller_failing_last_seconds"
 SINCE = "dashpot_controller_failing_since_seconds"
 KEYS = "dashpot_controller_failing_keys"
 ERRORS = "controller_runtime_reconcile_errors_total"
@@ -43,6 +44,8 @@ class Failing:
     key: str
     since: float
     error: str
+    last: float
+    """When it failed last."""
     keys: int
     """How many of its keys fail."""
 
@@ -50,12 +53,14 @@ class Failing:
 def failing(seen: Reading) -> list[Failing]:
     """Every controller that fails on some key, with the key that has failed for longest."""
     counts = {(labels.get("controller"), labels.get(FROM)): value for labels, value in seen.samples(KEYS)}
+    last = {(labels.get("controller"), labels.get(FROM)): value for labels, value in seen.samples(LAST)}
     return [
         Failing(
             named_controller(labels),
             _plain(labels.get("key", "")),
             since,
             _plain(labels.get("error", "")),
+            last.get((labels.get("controller"), labels.get(FROM)), since),
             int(counts.get((labels.get("controller"), labels.get(FROM)), 1)),
         )
         for labels, since in seen.samples(SINCE)
@@ -93,7 +98,8 @@ def _failing(before: Reading, after: Reading) -> Iterator[Cause]:
         if known.get((one.controller, one.key)) != one.since or lasted <= WAIT_S:
             continue
         more = f" and {one.keys - 1} more" if one.keys > 1 else ""
-        text = f"it has failed on {one.key}{more} for {lasted:.0f} s; the last error: {one.error}"
+        ago = max(after.at - one.last, 0.0)
+        text = f"it has failed on {one.key}{more} for {lasted:.0f} s, last {ago:.0f} s ago: {one.error}"
         yield Cause("controller-failing", f"controller {one.controller}", text, "mend what the error names")
 
 

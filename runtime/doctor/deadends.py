@@ -21,7 +21,7 @@ RESERVED = 2
 def dead_ends(before: Reading, after: Reading) -> list[Cause]:
     """All that is found."""
     found: list[Cause] = []
-    for look in (_addresses, _pod_networks, controllers, unfit, _drains, endpoints):
+    for look in (_addresses, _pod_networks, unfit, _drains, controllers, endpoints):
         found += look(before, after)
     return found
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dashpot.runtime.clock import Clock
 from dashpot.runtime.doctor.cause import Cause
 from dashpot.runtime.doctor.causes import causes
-from dashpot.runtime.doctor.clients import PER_OBJECT, allowed, kind_of, loop, of_window, suspects
+from dashpot.runtime.doctor.clients import of_window, to_look_up
 from dashpot.runtime.doctor.cluster import Cluster, Unreachable
 from dashpot.runtime.doctor.deadends import dead_ends
-from dashpot.runtime.doctor.reading import Reading, look, named
+from dashpot.runtime.doctor.reading import Object, Reading, look
 from dashpot.runtime.doctor.survey import Refused, listed
 from dashpot.runtime.doctor.unsettled import Unsettled, unsettled
 from dashpot.runtime.doctor.webhooks import SLOW_S, Report, profile
@@ -73,11 +73,11 @@ async def diagnose(
     await asyncio.sleep(window_s)
     tell("the second look")
     after = await look(cluster, clock.now(), pages)
+    after = evolve(after, written=await _written(cluster, before, after))
     blamed, unseen = await _webhooks(cluster, tell)
     shared = causes(before, after)
     store = [one for one in shared if one.code.startswith("store-")]
     others = [one for one in shared if not one.code.startswith("store-")]
-    others += await _loops(cluster, before, after, {one.object for one in others})
     found = (*store, *blamed, *others, *dead_ends(before, after))
     return Diagnosis(found, tuple(unsettled(before, after)), (*after.unseen, *_unsaid(after), *unseen))
 
@@ -88,21 +88,8 @@ def _unsaid(after: Reading) -> list[str]:
     return [UNSAID[name] for name in LEAST if name not in after.figures]
 
 
-async def _loops(cluster: Cluster, before: Reading, after: Reading, told: set[str]) -> list[Cause]:
-    """Clients that write a few objects of a kind that no reading has again and again: their objects are looked up."""
-    found = []
-    for one in suspects(before, after):
-        if f"client {one.agent}" in told:
-            continue
-        names: list[str] = []
-        if kind_of(one.resource) is None:
-            objects = of_window(await listed(cluster, one.resource), before)
-            if one.rate * (after.at - before.at) <= allowed(one, before, after) + PER_OBJECT * len(objects):
-                continue
-            names = sorted(map(named, objects))
-        told.add(f"client {one.agent}")
-        found.append(loop(one, names))
-    return found
+async def _written(cluster: Cluster, before: Reading, after: Reading) -> dict[str, list[Object]]:
+    return {resource: of_window(await listed(cluster, resource), before) for resource in to_look_up(before, after)}
 
 
 async def _webhooks(cluster: Cluster, tell: Callable[[str], None]) -> tuple[list[Cause], list[str]]:

@@ -60,6 +60,9 @@ class Reading:
     failed: tuple[str, ...] = ()
     """Checks of /readyz that fail."""
     unseen: tuple[str, ...] = field(default=())
+    written: Mapping[str, Sequence[Object]] = field(factory=dict)
+    """Objects of resources that are not among KINDS, looked up since somebody writes them often: those written between
+    the looks."""
 
     def of(self, kind: str) -> Sequence[Object]:
         """The objects of a kind; none where they could not be seen."""

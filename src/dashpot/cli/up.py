@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dashpot.cli import console, up_plane
+from dashpot.cli.parser import size
 from dashpot.cli.problem import HOLDS, OUTSIDE, WRONG, Problem
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RESOURCE=STORE",
         help="a store for one resource, such as events=memory",
+    )
+    parser.add_argument(
+        "--quota", type=size, default=2 << 30, metavar="SIZE", help="what the store may take (default 2Gi; not etcd's)"
     )
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here (default: loopback alone)")
     parser.add_argument("--port", type=_port, default=6443, metavar="N", help="0 takes a free one (default 6443)")
@@ -171,6 +175,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         service_network=args.service_network,
         node_ports=(int(low), int(high)),
         faults=args.faults,
+        quota=args.quota,
         seats=args.max_requests_inflight + args.max_mutating_requests_inflight,
     )
 
@@ -190,10 +195,10 @@ def _check(args: argparse.Namespace) -> None:
     except StoreError as error:
         raise Problem(WRONG, str(error)) from None
     try:
-        size = ipaddress.ip_network(args.service_network).num_addresses
+        room = ipaddress.ip_network(args.service_network).num_addresses
     except ValueError as error:
         raise Problem(WRONG, f"--service-network: {error}", "write a network, such as 10.96.0.0/12") from None
-    if size < 8:
+    if room < 8:
         raise Problem(WRONG, f"--service-network '{args.service_network}' is too small", "it needs 8 addresses or more")
     if not args.authorization_mode.strip(", "):
         raise Problem(WRONG, "--authorization-mode names no mode", "write Node,RBAC or AlwaysAllow")
