@@ -15,11 +15,12 @@ from typing import Any
 
 from dashpot.model.objects.status import Cause, StatusError, internal, invalid, invalid_value
 from dashpot.runtime.api.admit.base import CREATE, Attributes
+from dashpot.runtime.api.failing import failure
 from dashpot.runtime.api.site import Site
 from dashpot.runtime.api.tally import tally
 from dashpot.runtime.api.verbs.hooks import Hook
 from dashpot.runtime.clock import Clock
-from dashpot.runtime.store.base import Delete, Put, Store
+from dashpot.runtime.store.base import Delete, Put, Store, StoreError, Written
 
 Object = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Pool:
     async def take(self, number: int, owner: str, alive: Callable[[str], Awaitable[bool]]) -> bool:
         """Takes one number for an owner; False if another one that lives has it."""
         value = f"{self._clock.now():.0f} {owner}".encode()
-        written = await self._store.put(Put(self._key(number), value, expect=0))
+        written = await self._put(number, value, 0)
         if written.ok:
             return True
         current = written.current
@@ -75,8 +76,13 @@ class Pool:
         # a Service that is being made has taken its numbers before it can be seen
         if self._clock.now() - float(since) < _MAKING_S or await alive(other):
             return False
-        again = await self._store.put(Put(self._key(number), value, expect=current.modified))
-        return again.ok
+        return (await self._put(number, value, current.modified)).ok
+
+    async def _put(self, number: int, value: bytes, expect: int) -> Written:
+        try:
+            return await self._store.put(Put(self._key(number), value, expect=expect))
+        except StoreError as error:
+            raise failure(error) from None
 
     async def take_any(self, owner: str, alive: Callable[[str], Awaitable[bool]]) -> int | None:
         """Takes a free number, from the upper part of the range first; None if there is none."""

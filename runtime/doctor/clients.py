@@ -18,7 +18,7 @@ WATCHES_MAX = 200
 """Watches that one client holds open; the whole controller manager has some 70."""
 SELF = "dashpot-doctor"
 CHANGES = ("create", "update", "patch", "delete")
-PER_OBJECT, PER_OTHER = 10, 4
+PER_OBJECT, PER_OTHER = 10, 8
 """Writes of one client to one resource in the window that are still work: for each object of this resource that
 changed, and of another."""
 BUSY = 4.0
@@ -28,6 +28,16 @@ WRITES_LEAST = 20
 SPECS_LEAST = 6
 """Times that the spec of one object changed in the window: nobody decides so often."""
 SPECS_RATE = 1.0
+DECIDED = (
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "PodDisruptionBudget",
+    "HorizontalPodAutoscaler",
+)
+"""Kinds whose generation moves only when somebody decides anew."""
 PERIODIC = ("leases", "events")
 """Resources that are written at a steady rate, by design."""
 
@@ -50,10 +60,13 @@ def clients(before: Reading, after: Reading) -> Iterator[Cause]:
         text = f"it begins {begun:.0f} watches a second and holds {held} open"
         fix = "let it share one informer, and back off before it watches anew"
         yield Cause("watch-flood", f"client {agent}", text, fix)
-    yield from _fights(before, after)
+    fights = list(_fights(before, after))
+    yield from fights
     for one in sorted(_requests(before, after), key=lambda s: (-s.rate, s.agent, s.verb, s.resource)):
         much = one.rate > HOT and one.rate * (after.at - before.at) >= HOT_LEAST
-        if not much and not (_busy(one, before, after) and _known(one.resource, after)):
+        # whoever follows an object that is fought over is busy, too
+        busy = not fights and _busy(one, before, after) and _known(one.resource, after)
+        if not much and not busy:
             continue
         if one.agent not in told and not _explained(one, before, after):
             told.add(one.agent)
@@ -148,7 +161,7 @@ def kind_of(resource: str) -> str | None:
 def _fights(before: Reading, after: Reading) -> Iterator[Cause]:
     """Objects whose spec changes all the time: several want it different, or one does not know what it wants."""
     window = after.at - before.at
-    for kind in KINDS:
+    for kind in DECIDED:
         old = {one["metadata"].get("uid"): one["metadata"] for one in before.of(kind)}
         for obj in after.of(kind):
             meta = obj["metadata"]
@@ -169,6 +182,6 @@ def _writers(obj: Object, before: Reading) -> list[str]:
         {
             str(one.get("manager"))
             for one in fields
-            if not one.get("subresource") and (moment(one.get("time")) or 0.0) >= before.at - 1
+            if one.get("subresource") != "status" and (moment(one.get("time")) or 0.0) >= before.at - 1
         }
     )

@@ -46,6 +46,19 @@ def test_a_full_range_says_so_and_a_deleted_service_makes_room() -> None:
     run(test, service_network="10.0.0.0/29")
 
 
+@pytest.mark.parametrize("kind", ["ClusterIP", "NodePort"])
+def test_a_full_store_says_so(kind: str) -> None:
+    async def test(at: Serving) -> None:
+        for index in range(100):
+            data = {"metadata": {"name": f"c{index}"}, "data": {"k": "x" * 100_000}}
+            if (await at.told("POST", "/api/v1/namespaces/n/configmaps", data))[0] == 500:
+                break
+        code, status = await at.told("POST", SERVICES, service("late", type=kind))
+        assert (code, status["message"]) == (500, "etcdserver: mvcc: database space exceeded")
+
+    run(test, quota=3_000_000)
+
+
 def test_an_address_can_be_asked_for_once() -> None:
     async def test(at: Serving) -> None:
         await at.done("POST", SERVICES, service("a", clusterIP="10.96.0.99"))
