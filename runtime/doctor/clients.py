@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from dashpot.runtime.doctor.cause import HOT, HOT_LEAST, Cause
+from dashpot.runtime.doctor.progress import written
 from dashpot.runtime.doctor.reading import KINDS, Object, Reading, changed, moment, named, rates
+from dashpot.runtime.plane.parts import CONTROLLERS
 
 FLOOD = 20.0
 """Watches that a client begins in a second."""
@@ -40,6 +42,9 @@ DECIDED = (
 """Kinds whose generation moves only when somebody decides anew."""
 PERIODIC = ("leases", "events")
 """Resources that are written at a steady rate, by design."""
+
+ACCOUNTS = {part.account for part in CONTROLLERS.values()}
+"""User agents of the library's controllers, which write the status of what others decide."""
 
 
 @frozen
@@ -83,7 +88,7 @@ def _loop(one: Suspect, before: Reading, after: Reading) -> Cause:
     objects = after.written.get(one.resource, ()) if kind is None else _changed_of(kind, before, after)
     text = f"it sends {one.rate:.0f} requests a second: {one.verb} {one.resource}".rstrip()
     if one.verb in CHANGES and objects:
-        names = sorted(map(named, objects))
+        names = [named(obj) for obj in sorted(objects, key=lambda obj: (-written([obj]), named(obj)))]
         text += f": {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return Cause("hot-loop", f"client {one.agent}", text, "see why its pass never settles; limit its rate meanwhile")
 
@@ -170,18 +175,24 @@ def _fights(before: Reading, after: Reading) -> Iterator[Cause]:
                 continue
             times = int(meta.get("generation") or 0) - int(known.get("generation") or 0)
             if times >= SPECS_LEAST and times > SPECS_RATE * window:
-                who = " and ".join(_writers(obj, before))
+                who = " and ".join(_writers(kind, obj, before, after))
                 text = f"its spec changed {times} times in {window:.0f} s" + (f", by {who}" if who else "")
                 fix = "let one of them own the field that they fight over"
                 yield Cause("hot-loop", f"{kind.lower()} {named(obj)}", text, fix)
 
 
-def _writers(obj: Object, before: Reading) -> list[str]:
-    fields = obj["metadata"].get("managedFields") or ()
-    return sorted(
-        {
-            str(one.get("manager"))
-            for one in fields
-            if one.get("subresource") != "status" and (moment(one.get("time")) or 0.0) >= before.at - 1
-        }
-    )
+def _writers(kind: str, obj: Object, before: Reading, after: Reading) -> list[str]:
+    """Who writes objects of this kind in the window, by the requests; by the object's managers where nobody counts
+    requests. Who loses a field is no manager of it any more, so the object alone shows the last winner."""
+    plural = KINDS[kind].rpartition("/")[2]
+    counted = {
+        one.agent.partition("/")[0]
+        for one in _requests(before, after)
+        if one.verb in CHANGES and one.resource == plural and one.rate * (after.at - before.at) >= SPECS_LEAST / 2
+    }
+    managers = {
+        str(one.get("manager"))
+        for one in obj["metadata"].get("managedFields") or ()
+        if one.get("subresource") != "status" and (moment(one.get("time")) or 0.0) >= before.at - 1
+    }
+    return sorted(counted - ACCOUNTS or managers)

@@ -12,6 +12,7 @@ from dashpot.runtime.doctor.controllers import controllers
 from dashpot.runtime.doctor.endpoints import endpoints
 from dashpot.runtime.doctor.placing import unfit
 from dashpot.runtime.doctor.progress import pod_moved
+from dashpot.runtime.doctor.quotas import quotas
 from dashpot.runtime.doctor.reading import WAIT_S, Object, Reading, condition, named
 
 RESERVED = 2
@@ -21,7 +22,7 @@ RESERVED = 2
 def dead_ends(before: Reading, after: Reading) -> list[Cause]:
     """All that is found."""
     found: list[Cause] = []
-    for look in (_addresses, _pod_networks, unfit, _drains, controllers, endpoints):
+    for look in (_addresses, _pod_networks, unfit, _drains, quotas, controllers, endpoints):
         found += look(before, after)
     return found
 
