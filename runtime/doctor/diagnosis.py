@@ -21,6 +21,8 @@ from dashpot.runtime.doctor.webhooks import SLOW_S, Report, profile
 RATE = 4.0
 """Dry runs a second past each webhook."""
 SECONDS = 1.0
+LOOK_AGAIN_S = 1.0
+"""Between two lists of what somebody writes often."""
 BLAMED = ("no-answer", "slow", "no-service", "no-endpoints")
 """Findings about webhooks that stop a loop now; the others are settings that may do so one day."""
 CODES = {"slow": "webhook-slow"}
@@ -89,7 +91,20 @@ def _unsaid(after: Reading) -> list[str]:
 
 
 async def _written(cluster: Cluster, before: Reading, after: Reading) -> dict[str, list[Object]]:
-    return {resource: of_window(await listed(cluster, resource), before) for resource in to_look_up(before, after)}
+    """Objects that are written often, by resource. The times of managers move only with what these own: so what
+    changes from one list to another counts, too."""
+    found: dict[str, list[Object]] = {}
+    for resource in to_look_up(before, after):
+        first = {one["metadata"].get("uid"): one["metadata"] for one in await listed(cluster, resource)}
+        await asyncio.sleep(LOOK_AGAIN_S)
+        second = await listed(cluster, resource)
+        moving = [
+            one
+            for one in second
+            if first.get(one["metadata"].get("uid"), {}).get("resourceVersion") != one["metadata"]["resourceVersion"]
+        ]
+        found[resource] = moving or of_window(second, before)
+    return found
 
 
 async def _webhooks(cluster: Cluster, tell: Callable[[str], None]) -> tuple[list[Cause], list[str]]:

@@ -42,7 +42,8 @@ async def settled(ward: Ward, plural: str, name: str, space: str, field: str, wa
     """Waits until a number of its status is there."""
 
     async def reached() -> bool:
-        return (await ward.client.get(plural, name, space))["status"].get(field, 0) == wanted
+        found = await ward.client.get(plural, name, space)
+        return bool(found["status"].get(field, 0) == wanted)
 
     await until(reached, 120)
 
@@ -217,7 +218,6 @@ controller {name} for ConfigMap {{
 
     async def test(ward: Ward) -> None:
         await space(ward, "games")
-        await asyncio.sleep(10)  # what else was written is older than the window then
         await ward.client.create("configmaps", {"metadata": {"name": "ball"}}, "games")
         fighters = [
             Manager(load_text(fighter(name), "f.loop"), ward.named(f"{name.lower()}/1"), clock=ward.server.clock)
