@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from attrs import field, frozen
+from attrs import frozen
 
 from dashpot.model.placement import profile
 from dashpot.model.placement.cycle import Refused, prepare
@@ -44,7 +44,7 @@ class Verdict:
     """What stands in the way of a pod: the plugin, and nodes that would take the pod if it were not for that alone."""
 
     plugin: str
-    nodes: tuple[str, ...] = field(default=())
+    nodes: tuple[str, ...]
 
 
 def unfit(before: Reading, after: Reading) -> Iterator[Cause]:
@@ -86,7 +86,7 @@ def _verdict(obj: Object, cluster: Snapshot, message: str) -> Verdict:
     filters = profile.default().filters
     ready = prepare(pod, cluster, filters)
     if isinstance(ready, Refused):
-        return Verdict(ready.status.plugin)
+        return Verdict(ready.status.plugin, ())
     against: dict[str, set[str]] = {}
     for node in cluster.nodes:
         if ready.only is not None and node.name not in ready.only:
@@ -95,7 +95,7 @@ def _verdict(obj: Object, cluster: Snapshot, message: str) -> Verdict:
         verdicts = [(one.name, one.admits(pod, node, state)) for one, state in ready.states]
         against[node.name] = {name for name, status in verdicts if not status.ok}
     if not all(against.values()):
-        return Verdict(next((plugin for part, plugin in TEXTS if part in message), ""))
+        return Verdict(next((plugin for part, plugin in TEXTS if part in message), ""), ())
     fewest = min(map(len, against.values()), default=0)
     near = [plugins for plugins in against.values() if len(plugins) == fewest]
     chosen = next((name for name in RULES if any(name in plugins for plugins in near)), "")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dashpot.runtime.doctor.causes import causes
+from dashpot.runtime.doctor.controllers import controllers
 from dashpot.runtime.doctor.diagnosis import LEAST
 from dashpot.runtime.doctor.reading import Reading, moment, parse, rates
 from dashpot.runtime.doctor.unsettled import unsettled
@@ -30,6 +31,46 @@ def test_pages_are_read() -> None:
 def test_rates_are_of_the_window_and_begin_anew_with_the_server() -> None:
     assert rates(*pages('a{x="1"} 10\na{x="2"} 5', 'a{x="1"} 30\na{x="2"} 5'), "a") == [({"x": "1"}, 2.0)]
     assert rates(*pages("", "a 40"), "a") == [({}, 4.0)]
+
+
+STAMP = 'workqueue_queue_duration_seconds_count{{controller="C",name="C"}} {}\n'
+DEEP = 'workqueue_depth{controller="C",name="C"} 3\n'
+LONG = 'workqueue_longest_running_processor_seconds{{controller="JobController",name="JobController"}} {}\n'
+PASSED = 'controller_runtime_reconcile_total{{controller="C",result="{}"}} {}\n'
+ERRORS = 'controller_runtime_reconcile_errors_total{{controller="C"}} {}\n'
+SINCE = 'dashpot_controller_failing_since_seconds{{controller="C",error="no \\"x\\"",key="d/n"}} {}\n'
+KEYS = 'dashpot_controller_failing_keys{controller="C"} 2\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            DEEP + STAMP.format(7),
+            DEEP + STAMP.format(7),
+            "controller-stuck controller C: its queue stands still: 3 keys",
+        ),
+        (DEEP + STAMP.format(7), DEEP + STAMP.format(8), ""),
+        (STAMP.format(7), DEEP + STAMP.format(7), ""),
+        ("", LONG.format(45), "controller-stuck controller job-controller: a pass of it has been at work for 45 s"),
+        ("", LONG.format(20), ""),
+        ("", ERRORS.format(9) + PASSED.format("error", 9), "controller-failing controller C: all its passes fail: 0.9"),
+        ("", ERRORS.format(9) + PASSED.format("success", 1), ""),
+        ("", ERRORS.format(2) + PASSED.format("error", 2), ""),
+        ("", PASSED.format("success", 900), "hot-loop controller C: it makes 90 passes a second"),
+        ("", PASSED.format("success", 400), ""),
+        (
+            KEYS + SINCE.format(AT - 60),
+            KEYS + SINCE.format(AT - 60),
+            'controller-failing controller C: it has failed on d/n and 1 more for 70 s, last 70 s ago: no "x"',
+        ),
+        (KEYS + SINCE.format(AT - 60), KEYS + SINCE.format(AT - 50), ""),
+        (KEYS + SINCE.format(AT - 5), KEYS + SINCE.format(AT - 5), ""),
+    ],
+)
+def test_figures_of_controllers(before: str, after: str, told: str) -> None:
+    found = [f"{one.code} {one.object}: {one.text}" for one in controllers(*pages(before, after))]
+    assert [one[: len(told)] for one in found] == ([told] if told else [])
 
 
 WRITES = 'etcd_request_duration_seconds_{}{{operation="{}",resource="pods"}} {}\n'

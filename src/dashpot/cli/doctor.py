@@ -74,13 +74,14 @@ def _rates(text: str) -> tuple[float, ...]:
 def _address(text: str) -> str:
     from urllib.parse import urlsplit
 
+    refusal = f"'{text}' is no URL: write http://127.0.0.1:8080/metrics"
     try:
         url = urlsplit(text)
-        fine = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+        fine = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
-        fine = False
+        raise argparse.ArgumentTypeError(refusal) from None
     if not fine:
-        raise argparse.ArgumentTypeError(f"'{text}' is no URL: write http://127.0.0.1:8080/metrics")
+        raise argparse.ArgumentTypeError(refusal)
     return text if url.path.strip("/") else f"{text.rstrip('/')}/metrics"
 
 
