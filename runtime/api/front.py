@@ -57,9 +57,16 @@ def _too_large() -> StatusError:
 
 
 class _Connection(web.RequestHandler):
-    """A connection; what is no HTTP is answered as a Status, too."""
+    """A connection; what is no HTTP is answered as a Status, too. `stream`: what sends one on it; it ends with it."""
 
-    __slots__ = ()
+    __slots__ = ("stream",)
+    stream: asyncio.Task[Any] | None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The client is gone: a stream that waits for something to send would find out with its next piece only."""
+        super().connection_lost(exc)
+        if self.stream is not None:
+            self.stream.cancel()
 
     def handle_error(
         self, request: Any, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -103,7 +110,9 @@ class _Connections(web.Server):
         self.complain = complain
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._options)
+        made = _Connection(self, loop=self._loop, **self._options)
+        made.stream = None
+        return made
 
 
 class Front:
@@ -301,9 +310,10 @@ async def _stream(raw: web.BaseRequest, response: Response) -> web.StreamRespons
         out.content_type = response.content_type.partition(";")[0]
     if "Content-Length" not in out.headers and raw.version >= HttpVersion11:
         out.enable_chunked_encoding()  # an older client reads until the connection ends
-    chunks = response.chunks
-    assert chunks is not None
+    chunks, connection = response.chunks, raw.protocol
+    assert chunks is not None and isinstance(connection, _Connection)
     try:
+        connection.stream = asyncio.current_task()
         await out.prepare(raw)
         async for chunk in chunks:
             if not chunk and raw.transport is None:
@@ -314,6 +324,7 @@ async def _stream(raw: web.BaseRequest, response: Response) -> web.StreamRespons
         if raw.transport is not None:
             raise
     finally:
+        connection.stream = None
         close = getattr(chunks, "aclose", None)
         if close is not None:
             await close()

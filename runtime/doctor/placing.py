@@ -106,7 +106,7 @@ def _cause(verdict: Verdict, message: str, pods: list[Object]) -> Cause:
     code, why, fix = RULES.get(verdict.plugin, ("unschedulable", "what its scheduler says", "see what it asks for"))
     more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
     text = f"no node fits because of {why}: {message}"
-    if verdict.nodes:
+    for first in verdict.nodes[:1]:
         others = f" and {len(verdict.nodes) - 1} more" if len(verdict.nodes) > 1 else ""
-        text += f" (but for that, {verdict.nodes[0]}{others} would take it)"
+        text += f" (but for that, {first}{others} would take it)"
     return Cause(code, f"pod {min(map(named, pods))}{more}", text, fix)

@@ -108,3 +108,27 @@ def test_the_check_is_of_readyz_alone(tmp_path: Path) -> None:
             await server.stop()
 
     asyncio.run(main())
+
+
+def test_a_watch_ends_with_its_client(tmp_path: Path) -> None:
+    """Nothing is written meanwhile: the server does not find out by sending."""
+
+    async def main() -> None:
+        server = await ApiServer.start(Settings(data=tmp_path, store="memory", port=0))
+        server.pki.admin()
+        connector = aiohttp.TCPConnector(ssl=server.pki.client_context("admin"))
+        headers = {"user-agent": "viewer/1"}
+        try:
+            async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+                asked = {"watch": "true", "timeoutSeconds": "600"}
+                watches = [await session.get(server.url + MAPS, params=asked) for _ in range(5)]
+                assert server.metrics.clients.watches == {"viewer/1": 5}
+                for watch in watches:
+                    watch.close()
+            async with asyncio.timeout(10):
+                while server.metrics.clients.watches:
+                    await asyncio.sleep(0.01)
+        finally:
+            await server.stop()
+
+    asyncio.run(main())
