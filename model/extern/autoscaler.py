@@ -28,7 +28,6 @@ PROVISION_MS = 900_000
 """How long a node may take to become ready (--max-node-provision-time)."""
 ENDED = ("Succeeded", "Failed")
 CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-FILTERS = (static.unschedulable, static.node_name, static.taints, static.affinity, static.ports, static.fit)
 
 REMEMBERED = 20_000
 _PODS: dict[tuple[str, str], Pod] = {}
@@ -64,7 +63,8 @@ def template(group: Object, name: str = "template") -> Object:
 # ---------------------------------------------------------------- what fits where
 def _refusal(pod: Pod, view: NodeView) -> Status | None:
     """The first filter that refuses, or None."""
-    return next((found for test in FILTERS if not (found := test(pod, view)).ok), None)
+    status = static.admits(pod, view)
+    return None if status.ok else status
 
 
 def _view(obj: Object, pods: Iterable[Pod] = ()) -> NodeView | None:

@@ -9,7 +9,8 @@ from typing import Any
 from attrs import frozen
 
 from dashpot.model.objects import selector as selectors
-from dashpot.model.placement.cycle import Nominations, Prepared, State, copies, judged, prepare, shift
+from dashpot.model.placement.cycle import Nominations, Prepared, State, Unfit, copies, judged, prepare, shift
+from dashpot.model.placement.message import preempted
 from dashpot.model.placement.plugin import Filter
 from dashpot.model.placement.shape import Code, NodeView, Pod, Status
 from dashpot.model.placement.snapshot import Snapshot
@@ -94,6 +95,36 @@ def candidates(
         if len(found) >= enough and any(not one.violations for one in found.values()):
             break
     return found
+
+
+def attempted(
+    pod: Pod,
+    cluster: Snapshot,
+    filters: Sequence[Filter],
+    outcome: Unfit,
+    *,
+    now: float,
+    nominations: Nominations | None = None,
+    offset: int = 0,
+) -> tuple[dict[str, Candidate], str]:
+    """Where a pod that fits nowhere could stand if others went, by node; if nowhere, the scheduler's words (S61)."""
+    why = ineligible(pod, cluster, outcome.statuses)
+    if why:
+        return {}, f"preemption: {why}"
+    failed: dict[str, Status] = {}
+    found: dict[str, Candidate] = {}
+    if outcome.refused is None:
+        found = candidates(
+            pod,
+            cluster,
+            filters,
+            now=now,
+            statuses=outcome.statuses,
+            nominations=nominations,
+            offset=offset,
+            failed=failed,
+        )
+    return found, "" if found else preempted([failed.get(node.name) for node in cluster.nodes])
 
 
 def on_node(

@@ -12,10 +12,10 @@ from dashpot.runtime.client.informer import Handler, Tombstone
 from dashpot.runtime.scheduler.cache import Cluster
 from dashpot.runtime.scheduler.nominations import Nominations
 from dashpot.runtime.scheduler.queue import SchedulingQueue
+from dashpot.runtime.scheduler.teller import scheduler_of
 
 Object = dict[str, Any]
 
-DEFAULT = "default-scheduler"
 ENDED = ("Succeeded", "Failed")
 BESIDE = {
     "Namespace": "namespaces",
@@ -83,7 +83,7 @@ class News:
             self._left(obj, key)
         elif (obj.get("spec") or {}).get("nodeName"):
             self._placed(old, obj, key)
-        elif ((obj.get("spec") or {}).get("schedulerName") or DEFAULT) in self._names:
+        elif scheduler_of(obj) in self._names:
             self._nominations.seen(Pod.of(obj))
             self._queue.add(key, obj, changed("Pod", old, obj) if old is not None else None)
 

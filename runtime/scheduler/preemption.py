@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -11,9 +11,8 @@ from attrs import frozen
 from dashpot.model.objects.status import StatusError
 from dashpot.model.placement import preempt
 from dashpot.model.placement.cycle import Nominations, Profile, Unfit
-from dashpot.model.placement.message import preempted
 from dashpot.model.placement.preempt import Candidate
-from dashpot.model.placement.shape import Pod, Status
+from dashpot.model.placement.shape import Pod
 from dashpot.model.placement.snapshot import Snapshot
 from dashpot.runtime.client.rest import Client, Delete
 from dashpot.runtime.client.transport import TransportError
@@ -41,25 +40,11 @@ def sought(
     now: float,
 ) -> Answer:
     """Where a pod that fits nowhere could stand if less important ones went."""
-    why = preempt.ineligible(pod, cluster, outcome.statuses)
-    if why:
-        return Answer(None, f"preemption: {why}")
-    failed: dict[str, Status] = {}
-    found: Mapping[str, Candidate] = {}
-    if outcome.refused is None:
-        found = preempt.candidates(
-            pod,
-            cluster,
-            profile.filters,
-            now=now,
-            statuses=outcome.statuses,
-            nominations=promised,
-            offset=chance.randrange(len(cluster.nodes)),
-            failed=failed,
-        )
-    if not found:
-        return Answer(None, preempted([failed.get(node.name) for node in cluster.nodes]))
-    return Answer(found[chance.choice(preempt.picks(found, now=now))])
+    offset = chance.randrange(len(cluster.nodes))
+    found, tail = preempt.attempted(
+        pod, cluster, profile.filters, outcome, now=now, nominations=promised, offset=offset
+    )
+    return Answer(found[chance.choice(preempt.picks(found, now=now))] if found else None, tail)
 
 
 class Evictor:

@@ -31,12 +31,10 @@ from dashpot.runtime.scheduler.news import BESIDE, News
 from dashpot.runtime.scheduler.nominations import Nominations
 from dashpot.runtime.scheduler.preemption import FAILURES, Evictor, sought
 from dashpot.runtime.scheduler.queue import SchedulingQueue, Waiting
-from dashpot.runtime.scheduler.teller import Teller
+from dashpot.runtime.scheduler.teller import NAME, Teller, named, scheduler_of
 from dashpot.runtime.scheduler.volumes import Plan, VolumeBinding, Volumes
 
 Object = dict[str, Any]
-
-NAME = "default-scheduler"
 
 
 class Scheduler:
@@ -266,13 +264,3 @@ AFTER_VOLUMES = ("VolumeZone", "PodTopologySpread", "InterPodAffinity")
 """Filters that are asked behind VolumeBinding."""
 MOST_ATTEMPTS = 15
 """Of the label of the SLI: more are `15+` upstream."""
-
-
-def scheduler_of(obj: Object) -> str:
-    """Which scheduler a pod asks for."""
-    return str((obj.get("spec") or {}).get("schedulerName") or NAME)
-
-
-def named(obj: Object) -> Object:
-    """A pod as an event refers to it."""
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": obj["metadata"]}

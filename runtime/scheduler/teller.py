@@ -15,6 +15,19 @@ from dashpot.runtime.clock import Clock, rfc3339
 
 Object = dict[str, Any]
 
+NAME = "default-scheduler"
+"""Of the scheduler that a pod gets that asks for none."""
+
+
+def scheduler_of(obj: Object) -> str:
+    """Which scheduler a pod asks for."""
+    return str((obj.get("spec") or {}).get("schedulerName") or NAME)
+
+
+def named(obj: Object) -> Object:
+    """A pod as an event refers to it."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": obj["metadata"]}
+
 
 class Teller:
     """`recorders`: by the scheduler's name."""
@@ -76,10 +89,8 @@ class Teller:
                 self._complain(f"telling why {pod.namespace}/{pod.name} waits: {error}")
 
     def _event(self, pod: Pod, kind: str, reason: str, note: str) -> None:
-        about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod.object["metadata"]}
-        name = str(pod.spec.get("schedulerName") or "default-scheduler")
-        recorder = self._recorders.get(name) or next(iter(self._recorders.values()))
-        recorder.event(about, kind, reason, note)  # type: ignore[arg-type]
+        recorder = self._recorders.get(scheduler_of(pod.object)) or next(iter(self._recorders.values()))
+        recorder.event(named(pod.object), kind, reason, note)  # type: ignore[arg-type]
 
 
 def _condition(pod: Object) -> Object | None:

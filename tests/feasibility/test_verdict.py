@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dashpot import cli
 from dashpot.checker.feasibility.dump import BadInput
 from dashpot.checker.feasibility.instance import Instance
 from dashpot.checker.feasibility.reach import Scheduler, reached, trap
@@ -164,3 +167,26 @@ def test_what_is_wrong_with_the_input_is_named_with_its_place(objects: list[Obje
     with pytest.raises(BadInput) as caught:
         question(*objects)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("priority", "said"),
+    [
+        (9, "n would take it without x/a: they matter less"),
+        (1, "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."),
+    ],
+)
+def test_why_says_what_preemption_would_do(
+    priority: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]}
+    things = [
+        {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}},
+        {"kind": "Pod", "metadata": {"name": "a", "namespace": "x"}, "spec": {**one, "nodeName": "n", "priority": 1}},
+        {"kind": "Pod", "metadata": {"name": "b", "namespace": "x"}, "spec": {**one, "priority": priority}},
+    ]
+    path = tmp_path / "cluster.json"
+    items = [{"apiVersion": "v1", **thing} for thing in things]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert cli.main(["schedule", "-f", str(path), "--why", "b"]) == 1
+    assert said in capsys.readouterr().out

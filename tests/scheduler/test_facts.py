@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashpot.model.placement import score, static
+from dashpot.model.placement.allocation import BalancedAllocation, FitScore
 from dashpot.model.placement.shape import NodeView, Pod
+from dashpot.model.placement.snapshot import Snapshot
 
 FACTS = Path(__file__).parents[3] / "shared" / "cases" / "scheduler"
 FILTERS = {
@@ -19,9 +22,9 @@ FILTERS = {
     "ports": static.ports,
     "fit": static.fit,
 }
-SCORES = {
-    "least": lambda pod, nodes: [score.least_allocated(pod, node) for node in nodes],
-    "balanced": lambda pod, nodes: [score.balanced(pod, node) for node in nodes],
+SCORES: dict[str, Callable[[Pod, list[NodeView]], Any]] = {
+    "least": lambda pod, nodes: FitScore().rate(pod, nodes, Snapshot(nodes)),
+    "balanced": lambda pod, nodes: BalancedAllocation().rate(pod, nodes, Snapshot(nodes)),
     "taint-score": lambda pod, nodes: score.soft_taints(pod, nodes),
     "nodeaffinity-score": lambda pod, nodes: score.preferences(pod, nodes),
 }

@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from dashpot.model.placement import message, request
+from dashpot.model.placement.cycle import Unfit
+from dashpot.model.placement.preempt import NO_VICTIMS
 from dashpot.model.placement.shape import Code, Status
 from tests.plane.kit import Object, World, pod, run
 
@@ -90,24 +92,19 @@ def test_others_and_gated_pods_are_left_alone() -> None:
     run(test, nodes=1, controllers=ONE)
 
 
-@pytest.mark.parametrize(
-    ("statuses", "told"),
-    [
-        ({}, "no nodes available to schedule pods"),
-        (
-            {
-                "a": Status(Code.UNSCHEDULABLE, ("Insufficient cpu", "Too many pods")),
-                "b": Status(Code.UNSCHEDULABLE, ("Insufficient cpu",)),
-                **{f"c{at}": Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",)) for at in range(10)},
-            },
-            "0/12 nodes are available: 1 Too many pods, 10 node(s) were unschedulable, 2 Insufficient cpu. preemption: "
-            "0/12 nodes are available: 10 Preemption is not helpful for scheduling, 2 No preemption victims found for "
-            "incoming pod.",
-        ),
-    ],
-)
-def test_reasons_are_counted_and_sorted_as_text(statuses: dict[str, Status], told: str) -> None:
-    assert message.unfit(statuses) == told
+def test_reasons_are_counted_and_sorted_as_text() -> None:
+    victims = Status(Code.UNRESOLVABLE, (NO_VICTIMS,))
+    statuses = {
+        "a": Status(Code.UNSCHEDULABLE, ("Insufficient cpu", "Too many pods")),
+        "b": Status(Code.UNSCHEDULABLE, ("Insufficient cpu",)),
+        **{f"c{at}": Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",)) for at in range(10)},
+    }
+    tail = message.preempted([victims, victims, *[None] * 10])
+    assert message.why(Unfit(statuses, 12), tail) == (
+        "0/12 nodes are available: 1 Too many pods, 10 node(s) were unschedulable, 2 Insufficient cpu. preemption: "
+        "0/12 nodes are available: 10 Preemption is not helpful for scheduling, 2 No preemption victims found for "
+        "incoming pod."
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from dashpot.cli import console
@@ -16,8 +17,10 @@ NOT_READ = "network policies, quotas and the readiness of other pods never keep 
 
 def why(question: Instance, name: str, as_json: bool) -> int:
     """Prints the verdict and the points of every node; 0 if some node takes the pod, else 1."""
-    from dashpot.model.placement.cycle import Refused, admitted, prepare, rated
-    from dashpot.model.placement.message import unfit
+    from dashpot.model.placement.cycle import Refused, Unfit, admitted, prepare, rated
+    from dashpot.model.placement.message import NO_NODES
+    from dashpot.model.placement.message import why as told
+    from dashpot.model.placement.preempt import attempted
     from dashpot.model.placement.shape import Status
 
     pod = _pod(question, name)
@@ -40,8 +43,15 @@ def why(question: Instance, name: str, as_json: bool) -> int:
                 console.out(f"{node.name}  fits  {sum(parts.values())}{f' = {sums}' if sums else ''}")
             else:
                 console.out(f"{node.name}  {status.plugin}: {', '.join(status.reasons)}")
-        if not feasible:
-            console.out(unfit(said))
+        if not said:
+            console.out(NO_NODES)
+        elif not feasible:
+            outcome = Unfit(said, len(said), ready.status if isinstance(ready, Refused) else None)
+            room, tail = attempted(pod, cluster, profile.filters, outcome, now=time.time())
+            console.out(told(outcome, tail))
+            for one in room.values():
+                victims = ", ".join(f"{victim.namespace}/{victim.name}" for victim in one.victims)
+                console.out(f"{one.node} would take it without {victims}: they matter less")
         console.out(f"not the cause: {NOT_READ}")
     return HOLDS if feasible else VIOLATED
 
