@@ -112,3 +112,9 @@ def test_controllers_that_never_come_back_are_no_fault_of_theirs() -> None:
         return faults.failed
 
     assert run_virtual(main()) == "the controllers do not start again: no"
+
+
+def test_a_job_that_goes_with_its_owner_lets_its_pods_go() -> None:
+    """Seed 262 found a claim of the Job spec that forgot this: a CronJob is deleted right after it has made a job."""
+    (verdict,) = sweep([262], Setting(), Size())
+    assert (verdict.status, verdict.why) == (HOLDS, "")
