@@ -181,6 +181,10 @@ def _closing(response: aiohttp.ClientResponse) -> Callable[[], Awaitable[None]]:
         if response.content.at_eof():
             response.release()
         else:
+            connection = response.connection
+            if connection is not None and connection.transport is not None:
+                # TLS would wait for the server's farewell, perhaps for longer than the loop lives
+                connection.transport.abort()
             response.close()
 
     return close

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import signal
 import socket
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +90,26 @@ def test_idle_streams_are_probed(access: Access) -> None:
         await client.close()
 
     asyncio.run(main())
+
+
+def test_a_watch_that_is_left_leaves_no_connection(access: Access, running: Running) -> None:
+    """Also where the server does not answer the farewell of TLS any more."""
+
+    async def main() -> None:
+        client = connect(access)
+        async with client.watch("cm"):
+            running.process.send_signal(signal.SIGSTOP)
+        await client.close()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            asyncio.run(main())
+            for _ in range(3):  # cycles within cycles
+                gc.collect()
+        finally:
+            running.process.send_signal(signal.SIGCONT)
+    assert [str(one.message) for one in told] == []
 
 
 def test_acting_as_somebody_else(access: Access) -> None:
